@@ -1,0 +1,159 @@
+/* Ground nouns shared by building and running: dtypes, symbolic dims, tensor descriptions, physical layouts. */
+#ifndef HN_CORE_CORE_H
+#define HN_CORE_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/hash.h"
+#include "base/str.h"
+
+/* ---- dtypes ---- */
+typedef enum hn_dtype {
+    HN_NONE = 0, /* an absent optional operand */
+#define X(name, number, text, bits, cls) HN_##name = number,
+#include "core/dtypes.def"
+#undef X
+} hn_dtype;
+enum { HN_NDTYPES = 24 }; /* one past the largest number */
+
+const char *hn_dtype_name(hn_dtype t); /* "f32"; "none" for HN_NONE; NULL never */
+hn_dtype hn_dtype_parse(const char *text, size_t n); /* HN_NONE when unknown */
+int hn_dtype_bits(hn_dtype t);
+bool hn_dtype_is_float(hn_dtype t);
+bool hn_dtype_is_int(hn_dtype t);    /* signed or unsigned, not bool */
+bool hn_dtype_is_signed(hn_dtype t); /* signed integers and floats */
+/** Bytes that n elements take, sub-byte types packed; negative n or overflow gives -1. */
+int64_t hn_dtype_bytes(hn_dtype t, int64_t n);
+/**
+ * Widen storage to working form and back. Floats are worked on as double, every other dtype as int64 (u64 as its bit
+ * pattern). Narrowing rounds floats to nearest even (with the dtype's overflow rule, saturating when saturate is set),
+ * wraps integers, and makes any non-zero bool 1. `first` is an element index, so packed nibbles work.
+ */
+void hn_widen_f64(hn_dtype t, const void *src, int64_t first, int64_t n, double *dst);
+void hn_narrow_f64(hn_dtype t, const double *src, int64_t n, void *dst, int64_t first, bool saturate);
+void hn_widen_i64(hn_dtype t, const void *src, int64_t first, int64_t n, int64_t *dst);
+void hn_narrow_i64(hn_dtype t, const int64_t *src, int64_t n, void *dst, int64_t first);
+/** What storing v in dtype t and loading it again yields. */
+double hn_round_f64(hn_dtype t, double v, bool saturate);
+int64_t hn_wrap_i64(hn_dtype t, int64_t v);
+
+/* ---- dims: constants or interned expressions over symbols ---- */
+/** >= 0: a constant extent. < 0: a handle into a hn_symtab. Equal handles of one table mean equal expressions. */
+typedef int64_t hn_dim;
+
+typedef enum hn_sym_kind {
+    HN_SYM_INPUT, /* bound from a graph input's extent when shapes are set */
+    HN_SYM_VALUE, /* bound while running from element `elem` of an int64 value (see ir: hn_graph_value_dim) */
+} hn_sym_kind;
+
+typedef enum hn_expr_op {
+    HN_EX_SYM,
+    HN_EX_ADD, /* n-ary canonical sums: a + b */
+    HN_EX_MUL,
+    HN_EX_FLOORDIV, /* toward minus infinity; division by 0 evaluates to an error */
+    HN_EX_MOD,      /* sign of the divisor */
+    HN_EX_MIN,
+    HN_EX_MAX,
+    HN_EX_EQ,     /* 1 or 0 */
+    HN_EX_LT,     /* 1 or 0 */
+    HN_EX_SELECT, /* a ? b : c */
+} hn_expr_op;
+
+typedef struct hn_sym {
+    const char *name; /* unique within the table */
+    hn_sym_kind kind;
+    int64_t min, opt, max; /* inclusive bounds and the value to optimise for; max INT64_MAX when unbounded */
+} hn_sym;
+
+typedef struct hn_symtab hn_symtab;
+/** The table lives in the arena. Not thread-safe. Table-full and out-of-memory set the arena's sticky bit and yield 0. */
+hn_symtab *hn_symtab_new(hn_arena *a);
+hn_dim hn_sym_add(hn_symtab *t, const char *name, hn_sym_kind kind);
+/** The handle of a named symbol or 0. */
+hn_dim hn_sym_find(const hn_symtab *t, const char *name);
+int hn_sym_count(const hn_symtab *t);
+hn_dim hn_sym_at(const hn_symtab *t, int i); /* i-th symbol's handle */
+hn_sym *hn_sym_get(hn_symtab *t, hn_dim d);  /* NULL unless d is a plain symbol */
+
+/** Builders fold constants and canonicalise sums of products, so that (n+1)-1 == n and 2*n == n*2. */
+hn_dim hn_dim_add(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_sub(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_mul(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_floordiv(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_ceildiv(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_mod(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_min(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_max(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_select(hn_symtab *t, hn_dim cond, hn_dim a, hn_dim b);
+hn_dim hn_dim_eq(hn_symtab *t, hn_dim a, hn_dim b);
+hn_dim hn_dim_lt(hn_symtab *t, hn_dim a, hn_dim b);
+/** A constant that may be negative (strides, starts): dims themselves are >= 0, contents of shape tensors need not be. */
+hn_dim hn_dim_const(hn_symtab *t, int64_t v);
+/** True when d is a known number, negative ones included; *ret gets it. */
+bool hn_dim_known(const hn_symtab *t, hn_dim d, int64_t *ret);
+static inline bool hn_dim_is_const(hn_dim d)
+{
+    return d >= 0;
+}
+/** Inspect an expression: operator and operands (unused ones 0). d must be a non-constant handle. */
+hn_expr_op hn_dim_expr(const hn_symtab *t, hn_dim d, hn_dim operand[3]);
+/** Inclusive bounds by interval arithmetic over the symbols' bounds. */
+void hn_dim_bounds(const hn_symtab *t, hn_dim d, int64_t *ret_lo, int64_t *ret_hi);
+/** Evaluate with one value per symbol (indexed as hn_sym_at); false on overflow or division by zero. */
+bool hn_dim_eval(const hn_symtab *t, hn_dim d, const int64_t *sym_value, int64_t *ret);
+/** Replace symbols by dims (rebuilds canonically): sub[i] stands for symbol i. */
+hn_dim hn_dim_subst(hn_symtab *t, hn_dim d, const hn_dim *sub);
+void hn_dim_print(const hn_symtab *t, hn_dim d, hn_str *out); /* "7", "n", "2*n+1", "floordiv(n+3,4)", "min(n,4)" */
+/** Parse what hn_dim_print writes; unknown names become HN_SYM_INPUT symbols. 0 chars consumed on error. */
+size_t hn_dim_parse(hn_symtab *t, const char *s, hn_dim *ret);
+
+/* ---- tensor descriptions ---- */
+enum { HN_MAX_RANK = 10 };
+
+typedef struct hn_tdesc {
+    hn_dtype dtype; /* HN_NONE: absent */
+    int rank;
+    hn_dim dim[HN_MAX_RANK];
+} hn_tdesc;
+
+bool hn_tdesc_eq(const hn_tdesc *a, const hn_tdesc *b);
+bool hn_tdesc_is_static(const hn_tdesc *d);
+hn_dim hn_tdesc_numel(hn_symtab *t, const hn_tdesc *d);
+/** Element count of a static description; -1 when symbolic or overflowing. */
+int64_t hn_tdesc_numel_static(const hn_tdesc *d);
+void hn_tdesc_print(const hn_symtab *t, const hn_tdesc *d, hn_str *out); /* "f32[1,3,n]" */
+/** NumPy broadcasting; raises HONE_E_SHAPE naming both shapes. Symbolic dims that cannot be told apart from 1 must be equal,
+ *  or the larger bound wins with a run-time guard noted by the caller. */
+hone_status hn_broadcast_dims(hn_symtab *t, const hn_tdesc *a, const hn_tdesc *b, hn_tdesc *ret, hn_diag *dg);
+/** Normalise a possibly negative axis: -rank <= axis < rank (or <= rank with end_ok). */
+bool hn_axis_resolve(int64_t axis, int rank, int *ret);
+
+/* ---- physical layouts ---- */
+/**
+ * Order of storage, outermost first: each entry is an axis, whole (block 0) or its inner block of `block` elements.
+ * A blocked axis appears twice: once with block 0 (its outer part, ceil(extent/block) long) and once with the block.
+ * NCHW is {0,1,2,3}; NHWC {0,2,3,1}; nChw16c {0,1,2,3,1:16}. n == 0 means row-major of the value's rank.
+ * Lanes that pad a block hold zero.
+ */
+typedef struct hn_layout {
+    int n;
+    struct {
+        int8_t axis;
+        int16_t block;
+    } at[HN_MAX_RANK + 2];
+} hn_layout;
+
+bool hn_layout_eq(const hn_layout *a, const hn_layout *b);
+bool hn_layout_is_plain(const hn_layout *l); /* row-major, however written */
+hn_layout hn_layout_blocked(int rank, int axis, int block); /* row-major with `axis` blocked innermost */
+hn_layout hn_layout_channels_last(int rank);                /* N, spatial..., C */
+void hn_layout_print(const hn_layout *l, int rank, hn_str *out); /* "ncdhw" letters by axis: "abcd", "acdb", "abcd16b" */
+bool hn_layout_parse(const char *s, size_t n, hn_layout *ret);
+/** Physical extents of d stored as l (rank l->n, or d's own when plain); padding included. */
+void hn_layout_dims(hn_symtab *t, const hn_layout *l, const hn_tdesc *d, hn_tdesc *ret);
+
+#endif
