@@ -1,0 +1,250 @@
+/* Graphs: SSA values, nodes, subgraphs for control flow. Sees ops only through the table declared in ir/op.h. */
+#ifndef HN_IR_IR_H
+#define HN_IR_IR_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "core/core.h"
+
+typedef struct hn_graph hn_graph;
+typedef struct hn_node hn_node;
+typedef struct hn_value hn_value;
+typedef struct hn_use hn_use;
+typedef struct hn_op_def hn_op_def;
+
+typedef enum hn_op {
+    HN_OP_NONE = 0,
+#define X(id, name) HN_OP_##name = id,
+#include "ir/ops.def"
+#undef X
+    HN_OP_END, /* one past the largest id */
+} hn_op;
+
+/* ---- attributes: by schema index of the op ---- */
+typedef enum hn_attr_kind {
+    HN_ATTR_INT,   /* also bools and enums */
+    HN_ATTR_FLOAT,
+    HN_ATTR_INTS,
+    HN_ATTR_FLOATS,
+    HN_ATTR_DIM,   /* one hn_dim of the graph's symtab */
+    HN_ATTR_DIMS,
+    HN_ATTR_DTYPE, /* an hn_dtype in .i */
+    HN_ATTR_STR,
+} hn_attr_kind;
+
+typedef struct hn_attr {
+    bool set;  /* false: schema default */
+    int n;     /* list length */
+    union {
+        int64_t i;         /* INT, DIM, DTYPE */
+        double f;          /* FLOAT */
+        const int64_t *is; /* INTS, DIMS */
+        const double *fs;  /* FLOATS */
+        const char *s;     /* STR */
+    };
+} hn_attr;
+
+/* ---- values ---- */
+typedef enum hn_vkind { HN_TENSOR, HN_SEQUENCE, HN_OPTIONAL } hn_vkind;
+
+/** Bytes of a constant, row-major, sub-byte types packed. Owned by an arena or a file map that outlives the graph. */
+typedef struct hn_data {
+    const void *at;
+    size_t bytes;
+    hn_digest digest; /* of bytes; {0,0} until hn_data_digest asked */
+} hn_data;
+hn_digest hn_data_digest(hn_data *d);
+
+struct hn_value {
+    uint32_t id;        /* unique in the root graph and its subgraphs; creation order */
+    const char *name;   /* from the model where it has one, else generated; unique in its graph */
+    hn_vkind kind;
+    hn_tdesc type;      /* the tensor, or the element of a sequence / optional */
+    hn_layout layout;   /* n == 0: row-major */
+    hn_graph *graph;    /* owner */
+    hn_node *def;       /* producer; NULL for inputs, constants and body parameters */
+    int def_index;
+    hn_data *data;      /* constant bytes; NULL unless constant */
+    const hn_dim *content; /* known elements of a small integer tensor (rank <= 1, <= 64 elements); NULL unknown */
+    int n_content;
+    hn_use *uses;       /* list of readers, subgraph readers included */
+    int n_uses;         /* graph outputs count as uses */
+};
+
+struct hn_use {
+    hn_use *next, *prev;
+    hn_value *value;
+    hn_node *node;  /* reader; NULL: a graph output */
+    hn_graph *graph; /* when node is NULL: whose output */
+    int index;      /* operand or output index */
+};
+
+struct hn_node {
+    uint32_t id;
+    hn_op op;
+    const char *name;
+    hn_graph *graph;
+    hn_node *prev, *next; /* in graph order, which is a topological order */
+    int n_in, n_out, n_body;
+    hn_use *in;        /* in[i].value is NULL for an absent optional operand */
+    hn_value **out;
+    hn_attr *attr;     /* one per schema entry */
+    hn_graph **body;   /* if: then, else; loop: body */
+    const char *const *origin; /* sorted import paths this node came from */
+    int n_origin;
+};
+
+struct hn_graph {
+    hn_arena *arena;
+    hn_symtab *syms;   /* shared by subgraphs */
+    hn_graph *parent;  /* enclosing graph of a subgraph */
+    hn_node *owner;    /* the control-flow node it belongs to */
+    hn_graph *root;
+    const char *name;
+    hn_node *first, *last;
+    int n_node;
+    hn_value **in;     /* inputs, or a body's parameters */
+    hn_use *out;       /* outputs: out[i].value */
+    int n_in, n_out, cap_in, cap_out;
+    const char **out_name; /* names the model gave its outputs (a value may be two outputs, or an input) */
+    HN_VEC(hn_value *) consts;
+    uint32_t next_id;  /* root only */
+    /** For each HN_SYM_VALUE symbol: which element of which int64 value defines it. Root only. */
+    HN_VEC(struct hn_value_dim { hn_dim sym; hn_value *value; int elem; }) value_dims;
+};
+
+#define HN_FOR_NODES(n, g) for (hn_node *n = (g)->first, *n##_next = n ? n->next : NULL; n; n = n##_next, n##_next = n ? n->next : NULL)
+#define HN_FOR_USES(u, v)  for (hn_use *u = (v)->uses, *u##_next = u ? u->next : NULL; u; u = u##_next, u##_next = u ? u->next : NULL)
+
+/* ---- graphs ---- */
+/** An empty root graph in the arena; NULL when out of memory. */
+hn_graph *hn_graph_new(hn_arena *a, const char *name);
+/** An empty body of `owner` (attached with hn_node_set_body). */
+hn_graph *hn_subgraph_new(hn_graph *parent, const char *name);
+hn_value *hn_graph_input(hn_graph *g, const char *name, const hn_tdesc *type);
+void hn_graph_output(hn_graph *g, hn_value *v, const char *name);
+void hn_graph_set_output(hn_graph *g, int i, hn_value *v);
+/** A constant; data must outlive the graph. Equal bytes are not merged here (CSE does that). */
+hn_value *hn_graph_const(hn_graph *g, const char *name, const hn_tdesc *type, const void *bytes, size_t n);
+/** A fresh symbol bound while running to element `elem` of int64 value v; the same pair gives the same symbol. */
+hn_dim hn_graph_value_dim(hn_graph *g, hn_value *v, int elem);
+
+/* ---- inspection ---- */
+static inline hn_value *hn_in(const hn_node *n, int i)
+{
+    return i < n->n_in ? n->in[i].value : NULL;
+}
+static inline hn_value *hn_out(const hn_node *n, int i)
+{
+    return n->out[i];
+}
+static inline hn_node *hn_producer(const hn_value *v)
+{
+    return v ? v->def : NULL;
+}
+static inline bool hn_is_const(const hn_value *v)
+{
+    return v && v->data;
+}
+const hn_op_def *hn_op_of(const hn_node *n);
+bool hn_is_op(const hn_value *v, hn_op op); /* v's producer is op */
+bool hn_has_one_use(const hn_value *v);
+/** Attribute by name (asserts that the schema has it); defaults applied. */
+int64_t hn_attr_i(const hn_node *n, const char *name);
+double hn_attr_f(const hn_node *n, const char *name);
+const int64_t *hn_attr_is(const hn_node *n, const char *name, int *ret_n);
+const double *hn_attr_fs(const hn_node *n, const char *name, int *ret_n);
+const char *hn_attr_s(const hn_node *n, const char *name);
+/** A constant's only (or first) element as double; false unless v is a constant with one element (or all equal). */
+bool hn_const_scalar(const hn_value *v, double *ret);
+/** Element i of an integer constant. */
+bool hn_const_i64(const hn_value *v, int64_t i, int64_t *ret);
+
+/* ---- building ---- */
+typedef struct hn_builder {
+    hn_graph *g;
+    hn_node *before;           /* insert before this node; NULL: at the end */
+    const char *const *origin; /* given to new nodes */
+    int n_origin;
+    hone_status status;        /* first failure; sticky: builders then return NULL and accept NULL */
+    hn_diag *dg;
+} hn_builder;
+
+void hn_builder_init(hn_builder *b, hn_graph *g, hn_diag *dg); /* at the end of g, no origin */
+void hn_at(hn_builder *b, hn_node *n); /* before n, in n's graph, with n's origins */
+
+typedef struct hn_attr_set {
+    const char *name;
+    hn_attr_kind kind;
+    hn_attr v;
+} hn_attr_set;
+#define HN_A_I(name_, x)       { .name = (name_), .kind = HN_ATTR_INT, .v = { .set = true, .i = (x) } }
+#define HN_A_F(name_, x)       { .name = (name_), .kind = HN_ATTR_FLOAT, .v = { .set = true, .f = (x) } }
+#define HN_A_IS(name_, n_, p)  { .name = (name_), .kind = HN_ATTR_INTS, .v = { .set = true, .n = (n_), .is = (p) } }
+#define HN_A_FS(name_, n_, p)  { .name = (name_), .kind = HN_ATTR_FLOATS, .v = { .set = true, .n = (n_), .fs = (p) } }
+#define HN_A_DIM(name_, d)     { .name = (name_), .kind = HN_ATTR_DIM, .v = { .set = true, .i = (d) } }
+#define HN_A_DIMS(name_, n_, p){ .name = (name_), .kind = HN_ATTR_DIMS, .v = { .set = true, .n = (n_), .is = (p) } }
+#define HN_A_T(name_, t)       { .name = (name_), .kind = HN_ATTR_DTYPE, .v = { .set = true, .i = (t) } }
+#define HN_A_S(name_, str)     { .name = (name_), .kind = HN_ATTR_STR, .v = { .set = true, .s = (str) } }
+/** Attribute list argument: HN_ATTRS_ARG(HN_A_I("axis", 1), HN_A_F("eps", 1e-5)); HN_NO_ATTRS for none. */
+#define HN_ATTRS_ARG(...) (const hn_attr_set[]){ __VA_ARGS__, { .name = NULL } }
+#define HN_NO_ATTRS       ((const hn_attr_set *)NULL)
+
+/**
+ * Make a node, infer its outputs, insert it. Lists and strings are copied. n_out 0 takes the op's usual count.
+ * NULL (and b->status, b->dg) when an operand is NULL though required, inference refuses, or memory is out.
+ */
+hn_node *hn_build(hn_builder *b, hn_op op, int n_in, hn_value *const *in, const hn_attr_set *attrs, int n_out);
+/** As hn_build, yielding the first output. */
+hn_value *hn_b1(hn_builder *b, hn_op op, hn_value *x, const hn_attr_set *attrs);
+hn_value *hn_b2(hn_builder *b, hn_op op, hn_value *x, hn_value *y, const hn_attr_set *attrs);
+hn_value *hn_b3(hn_builder *b, hn_op op, hn_value *x, hn_value *y, hn_value *z, const hn_attr_set *attrs);
+/** A node with the attributes (and bodies) of n over other operands: hn_build's contract. */
+hn_node *hn_build_like(hn_builder *b, const hn_node *n, int n_in, hn_value *const *in);
+/** Scalar (rank 0) and vector constants in the dtype, values converted as Cast would. */
+hn_value *hn_const_f(hn_builder *b, hn_dtype t, double v);
+hn_value *hn_const_i(hn_builder *b, hn_dtype t, int64_t v);
+hn_value *hn_const_is(hn_builder *b, int n, const int64_t *v); /* i64[n] */
+hn_value *hn_const_fs(hn_builder *b, hn_dtype t, int rank, const int64_t *dim, const double *v);
+/** An i64 vector of dims that may be symbolic: a constant when all known, else shape arithmetic nodes (`dims` op). */
+hn_value *hn_const_dims(hn_builder *b, int n, const hn_dim *d);
+
+/* common shorthands (dims may be symbolic) */
+hn_value *hn_reshape(hn_builder *b, hn_value *x, int rank, const hn_dim *dim);
+hn_value *hn_transpose(hn_builder *b, hn_value *x, const int64_t *perm);
+hn_value *hn_broadcast_to(hn_builder *b, hn_value *x, int rank, const hn_dim *dim);
+hn_value *hn_cast(hn_builder *b, hn_value *x, hn_dtype t);
+hn_value *hn_slice(hn_builder *b, hn_value *x, int axis, hn_dim start, hn_dim len);
+
+/* ---- changing ---- */
+/** All uses of v (graph outputs included) read w instead. */
+void hn_replace(hn_builder *b, hn_value *v, hn_value *w);
+void hn_set_in(hn_node *n, int i, hn_value *v);
+void hn_set_attr(hn_node *n, const char *name, hn_attr v);
+hone_status hn_node_set_body(hn_node *n, int i, hn_graph *body);
+/** Unlink a node whose outputs have no uses. */
+void hn_unlink(hn_node *n);
+/** Remove unused pure nodes (to a fixpoint); yields how many. */
+int hn_sweep_dead(hn_graph *g);
+/** Recompute types and contents from n on through its readers; raises where they contradict. */
+hone_status hn_reinfer(hn_graph *g, hn_diag *dg);
+
+/* ---- whole graphs ---- */
+/** Every failure of every invariant is added to list; true when clean. Cheap subset when !full. */
+bool hn_validate(const hn_graph *g, bool full, hn_diags *list);
+void hn_print(const hn_graph *g, hn_str *out);
+/** Parse what hn_print writes (grammar in docs/ir.md). */
+hone_status hn_parse(hn_arena *a, const char *text, hn_graph **ret, hn_diag *dg);
+/** Deep copy into an arena (constants' bytes are shared). ret_map, when given, maps old value ids to new values. */
+hn_graph *hn_clone(hn_arena *a, const hn_graph *g, hn_value ***ret_map);
+/**
+ * Cut `n_node` nodes out as a graph of their own: operands from outside become inputs (in first-use order), except
+ * single-element constants, which are copied in; outputs are the listed values. ret_in gets the outside value of each input.
+ */
+hn_graph *hn_extract(hn_arena *a, hn_node *const *node, int n_node, hn_value *const *out, int n_out, hn_value ***ret_in);
+/** Names and ids excluded: the same computation hashes the same. Constants by digest. Symbols by first appearance. */
+hn_digest hn_graph_digest(const hn_graph *g);
+
+#endif
