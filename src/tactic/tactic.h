@@ -1,0 +1,129 @@
+/* Tactics: ways to run one region on one device. A tactic sees a region and a target, never the graph; it is a pure
+ * function of region, target and parameters: it measures nothing, chooses nothing, allocates no device memory. */
+#ifndef HN_TACTIC_TACTIC_H
+#define HN_TACTIC_TACTIC_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "core/core.h"
+#include "core/target.h"
+#include "ir/ir.h"
+#include "ir/op.h"
+#include "kir/kir.h"
+
+/**
+ * A group of nodes that one tactic call computes: a graph of its own whose inputs are the operands and whose outputs are
+ * the results. Values carry the physical layouts chosen for them; single-element constants stand inside the graph, larger
+ * constants are operands with `data`. The root gives the loops their shape; nodes before it are prologue, nodes after it
+ * epilogue; both are pointwise or views. A pointwise region's root is its last node.
+ */
+typedef struct hn_region {
+    hn_graph *g;
+    hn_node *root;
+    hn_data *const *data; /* per g->in[i]: constant bytes, or NULL */
+    const char *name;     /* for people: origin of the root */
+    hn_digest digest;     /* of the graph with layouts and which operands are constant; not of constants' bytes */
+} hn_region;
+
+/** Why a tactic does not take a region; shown by `hone explain`. */
+typedef enum hn_fit {
+#define X(name, text) HN_FIT_##name,
+#include "tactic/fits.def"
+#undef X
+} hn_fit;
+const char *hn_fit_text(hn_fit f);
+
+enum { HN_MAX_PARAM = 8, HN_MAX_PARAM_VALUE = 16 };
+
+/** The tactic's own parameter space: a product of small lists, filtered by legal(). */
+typedef struct hn_space {
+    int n;
+    struct {
+        const char *name;
+        int n;
+        int64_t value[HN_MAX_PARAM_VALUE];
+    } at[HN_MAX_PARAM];
+} hn_space;
+void hn_space_add(hn_space *s, const char *name, int64_t lo, int64_t hi, int64_t step);
+void hn_space_add_list(hn_space *s, const char *name, int n, const int64_t *value);
+
+/* ---- what emit() yields ---- */
+typedef enum hn_ref_kind {
+    HN_REF_IN,   /* operand i of the region */
+    HN_REF_OUT,  /* result i */
+    HN_REF_TEMP, /* temporary i, shared by the launches of this emission */
+    HN_REF_BLOB, /* packed constant i */
+} hn_ref_kind;
+
+typedef struct hn_ref {
+    hn_ref_kind kind;
+    int index;
+} hn_ref;
+
+/** One kernel call. Launches run in order. */
+typedef struct hn_launch {
+    hn_kfunc func;
+    const hn_ref *buf; /* hn_kfunc_n_params(func) of them, in calling order */
+    const hn_dim *arg; /* func.n_arg of them, over the region's symbols */
+    double flops;      /* of the whole launch at the symbols' opt values, for threading decisions */
+    double bytes;
+} hn_launch;
+
+/** Constant bytes that the tactic derives from an operand at build time; stored once per (operand digest, recipe). */
+typedef struct hn_blob {
+    int operand;         /* whose data; -1: a table of the tactic's own */
+    const char *recipe;  /* e.g. "gemm_b_k256_n16_f32": equal recipe and operand mean equal bytes */
+    size_t bytes;
+} hn_blob;
+
+typedef struct hn_emission {
+    hn_arena *arena;
+    HN_VEC(hn_launch) launches;
+    HN_VEC(hn_dim) temp_bytes;
+    HN_VEC(hn_blob) blobs;
+    /** Pairs: result `out` may share storage with operand `in` (same bytes, read before written at every element). */
+    HN_VEC(struct hn_inplace { int out, in; }) inplace;
+} hn_emission;
+
+typedef struct hn_tactic_def {
+    const char *name;  /* grammar: <op>_<dtypes>_<idea>__<target> */
+    int rev;           /* bump when emitted code changes */
+    uint64_t needs;    /* hn_feat bits */
+    hn_arch arch;
+    /** HN_FIT_YES or a named reason. Cheap. Layouts of the region's values are given: refuse what is not understood. */
+    hn_fit (*fits)(const hn_region *r, const hn_target *t);
+    void (*space)(const hn_region *r, const hn_target *t, hn_space *ret);               /* NULL: no parameters */
+    bool (*legal)(const hn_region *r, const hn_target *t, const int64_t *p);            /* NULL: all points */
+    /** Predicted nanoseconds on one core at the symbols' opt values; ranks candidates and serves alone without a device. */
+    double (*cost)(const hn_region *r, const hn_target *t, const int64_t *p);
+    hone_status (*emit)(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg);
+    /** Write blob `i` of the emission for these parameters; dst has blobs[i].bytes. NULL: the tactic makes no blobs. */
+    hone_status (*pack)(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg);
+    bool changes_numbers; /* class above "reassociated": Winograd, low precision; taken only where knobs allow */
+} hn_tactic_def;
+
+/** All tactics, in a fixed order (registry: tactics.def). */
+int hn_tactic_count(void);
+const hn_tactic_def *hn_tactic_at(int i);
+const hn_tactic_def *hn_tactic_find(const char *name);
+/** Print and parse "name_mr6_nr16": the tactic with its parameters, named after its space. */
+void hn_tactic_print(const hn_tactic_def *t, const hn_space *s, const int64_t *p, hn_str *out);
+
+/** Visit the legal points of a tactic for a region, best predicted cost first, at most cap; yields how many. ret_p holds
+ *  cap rows of HN_MAX_PARAM; ret_ns the predictions. */
+int hn_tactic_points(const hn_tactic_def *td, const hn_region *r, const hn_target *t, int cap,
+                     int64_t (*ret_p)[HN_MAX_PARAM], double *ret_ns);
+
+/* ---- region helpers ---- */
+/** Wrap an extracted graph: finds nothing, computes the digest. data has one entry per input. */
+void hn_region_init(hn_region *r, hn_graph *g, hn_node *root, hn_data *const *data, const char *name);
+/** Index of v among the region's inputs, or -1. */
+int hn_region_operand(const hn_region *r, const hn_value *v);
+/** Extent at the symbol's opt value. */
+int64_t hn_region_opt(const hn_region *r, hn_dim d);
+/** Sum of the ops' work models at opt sizes. */
+void hn_region_work(const hn_region *r, hn_work *ret);
+/** Roofline: max(flops / peak, bytes / bandwidth), in ns on one core, with the given efficiencies in (0,1]. */
+double hn_roofline_ns(const hn_target *t, double flops, double bytes, double eff_flops, double eff_bytes);
+
+#endif
