@@ -18,7 +18,8 @@ bool hn_digest_eq(hn_digest a, hn_digest b);
 char *hn_digest_text(hn_digest d, char dst[HN_DIGEST_TEXT]);
 bool hn_digest_parse(const char *text, hn_digest *ret);
 
-/** Streaming form; integers enter little-endian, strings with their length, so that no two sequences collide by joining. */
+/** Streaming form; a hasher in use must not be copied or moved. Integers enter little-endian, strings with their length, so
+ *  that no two sequences collide by joining. */
 typedef struct hn_hasher {
     uint64_t opaque[80]; /* an XXH3 state, 64-byte aligned inside */
 } hn_hasher;
