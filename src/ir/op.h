@@ -35,6 +35,7 @@ typedef struct hn_call {
     const hn_attr *attr;       /* op->n_attr of them, defaults filled in */
     int n_in, n_out;
     const hn_tdesc *in;        /* dtype HN_NONE: absent */
+    const hn_vkind *in_kind;   /* NULL: all tensors */
     hn_tdesc *out;             /* written by infer */
     hn_vkind *out_kind;        /* HN_TENSOR unless infer says otherwise */
     const hn_dim *const *content; /* known elements of integer operand i, or NULL */
