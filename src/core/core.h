@@ -30,13 +30,23 @@ bool hn_dtype_is_signed(hn_dtype t); /* signed integers and floats */
 int64_t hn_dtype_bytes(hn_dtype t, int64_t n);
 /**
  * Widen storage to working form and back. Floats are worked on as double, every other dtype as int64 (u64 as its bit
- * pattern). Narrowing rounds floats to nearest even (with the dtype's overflow rule, saturating when saturate is set),
- * wraps integers, and makes any non-zero bool 1. `first` is an element index, so packed nibbles work.
+ * pattern). Narrowing rounds floats to nearest even, wraps integers, and makes any non-zero bool 1. `first` is an element
+ * index, so packed nibbles work; neighbours in a shared byte are kept. Storage may be unaligned.
+ *
+ * Overflow, as ONNX Cast has it: f16, bf16 and f32 go to infinity whatever `saturate` says; float8 goes to its largest
+ * value when `saturate`, else to infinity where the format has one, else to NaN; f4e2m1 always saturates and stores NaN
+ * as -0. f8e8m0 drops the sign and rounds to the nearest power of two here (hn_e8m0_from_f64 has the other modes).
+ *
+ * Across the two forms: widen_f64 of an integer is its value; narrow_f64 to an integer truncates, takes what int64 (uint64
+ * for u64) cannot hold, NaN included, as INT64_MIN, and wraps; to bool, non-zero and NaN are 1. widen_i64 of a float
+ * truncates likewise; narrow_i64 to a float converts.
  */
 void hn_widen_f64(hn_dtype t, const void *src, int64_t first, int64_t n, double *dst);
 void hn_narrow_f64(hn_dtype t, const double *src, int64_t n, void *dst, int64_t first, bool saturate);
 void hn_widen_i64(hn_dtype t, const void *src, int64_t first, int64_t n, int64_t *dst);
 void hn_narrow_i64(hn_dtype t, const int64_t *src, int64_t n, void *dst, int64_t first);
+typedef enum hn_e8m0_round { HN_E8M0_UP, HN_E8M0_DOWN, HN_E8M0_NEAREST } hn_e8m0_round; /* of magnitudes; ties up */
+unsigned hn_e8m0_from_f64(double v, hn_e8m0_round mode, bool saturate);
 /** What storing v in dtype t and loading it again yields. */
 double hn_round_f64(hn_dtype t, double v, bool saturate);
 int64_t hn_wrap_i64(hn_dtype t, int64_t v);
