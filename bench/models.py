@@ -32,9 +32,10 @@ class Model:
     version: str = ""
     member: str = ""
     sha256: str = ""
+    dynamic: bool = False   # the shapes stay open: neither hone nor a peer is told them before the run
 
-    def shape_flags(self):
-        """The same shapes as hone's command line takes them: name:1x3x224x224."""
+    def shapes(self):
+        """{input: dims} as given to a compiler that may specialise on them."""
         return {n: parse_input(text)[1] for n, text in self.inputs.items()}
 
 
@@ -46,7 +47,8 @@ def load(path=None):
         for m in wheel["model"]:
             out.append(Model(name=m["name"], what=m["what"], source="wheel", path=MODELS / f"{m['name']}.onnx",
                              inputs=m["inputs"], sets=tuple(m["sets"]), package=wheel["package"],
-                             version=wheel["version"], member=m["member"], sha256=m["sha256"]))
+                             version=wheel["version"], member=m["member"], sha256=m["sha256"],
+                             dynamic=m.get("dynamic", False)))
     for m in table.get("export", []):
         out.append(Model(name=m["name"], what=m["what"], source="export", path=MODELS / f"{m['name']}.onnx",
                          inputs=m["inputs"], sets=tuple(m["sets"])))

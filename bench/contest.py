@@ -1,0 +1,189 @@
+"""Measure several programs against each other, each in a process of its own.
+
+Method: every contestant loads its model in its own process. Blocks of 0.4 s alternate between them, with 50 ms of
+rest between blocks; the first call of a block is dropped. The order turns round by one each round, so that no
+contestant always follows the same other. In one process the peers' spinning workers slow each other by up to 2x.
+
+A contestant's figure is the median over rounds of the block medians. Two are compared by the ratio of their block
+medians within each round: geometric mean, and a 95% interval from a bootstrap over rounds.
+"""
+
+import json
+import os
+import pathlib
+import select
+import subprocess
+import time
+
+import numpy as np
+
+BLOCK_S = 0.4
+REST_S = 0.05
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class ContestError(Exception):
+    """A contestant refused, failed or hung; the text says what it said."""
+
+
+class Contestant:
+    """A worker process that speaks the protocol of docs/benchmarking.md."""
+
+    def __init__(self, name, argv, cwd=None):
+        self.name = name
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "KMP_", "MKL_"))}
+        self.proc = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.DEVNULL)
+        self.pending = b""
+
+    def ask(self, timeout=120, **cmd):
+        """One command, one answer; raises ContestError on refusal, death or silence."""
+        try:
+            self.proc.stdin.write(json.dumps(cmd).encode() + b"\n")
+            self.proc.stdin.flush()
+        except OSError:
+            raise ContestError(self._death()) from None
+        line = self._line(time.monotonic() + timeout, cmd["cmd"])
+        try:
+            reply = json.loads(line)
+        except json.JSONDecodeError:
+            raise ContestError(f'answered "{line[:80]!r}", which is not JSON') from None
+        if not reply.get("ok"):
+            raise ContestError(str(reply.get("error", "refused without a reason")))
+        return reply
+
+    def _line(self, deadline, what):
+        while b"\n" not in self.pending:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.proc.stdout], [], [], left)[0]:
+                self.close()
+                raise ContestError(f'no answer to "{what}" in time')
+            got = os.read(self.proc.stdout.fileno(), 1 << 20)
+            if not got:
+                raise ContestError(self._death())
+            self.pending += got
+        line, self.pending = self.pending.split(b"\n", 1)
+        return line
+
+    def _death(self):
+        try:
+            rc = self.proc.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "closed its output"
+        return f"died of signal {-rc}" if rc < 0 else f"ended with status {rc}"
+
+    def close(self):
+        if self.proc.poll() is None:
+            try:
+                self.proc.stdin.write(b'{"cmd":"quit"}\n')
+                self.proc.stdin.close()
+                self.proc.wait(timeout=2)
+            except (OSError, ValueError, subprocess.TimeoutExpired):
+                self.proc.kill()
+                self.proc.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def race(contestants, rounds, block_s=BLOCK_S, rest_s=REST_S):
+    """Alternate blocks; returns ({name: [median ns of each round]}, {name: error} for those that fell out)."""
+    medians = {c.name: [] for c in contestants}
+    fallen = {}
+    for r in range(rounds):
+        k = r % max(1, len(contestants))
+        for c in contestants[k:] + contestants[:k]:
+            if c.name in fallen:
+                continue
+            time.sleep(rest_s)
+            try:
+                times = c.ask(cmd="block", seconds=block_s, timeout=60 + 10 * block_s)["times_ns"]
+                medians[c.name].append(float(np.median(times)))
+            except ContestError as e:
+                fallen[c.name] = str(e)
+    return {n: v for n, v in medians.items() if n not in fallen}, fallen
+
+
+def median_ms(blocks):
+    return float(np.median(blocks)) / 1e6
+
+
+def ratio(over, under, draws=2000, seed=1):
+    """Paired ratio over/under of two contestants' rounds: (geometric mean, low, high), 95%."""
+    logs = np.log(np.asarray(over)) - np.log(np.asarray(under))
+    rng = np.random.default_rng(seed)
+    means = logs[rng.integers(0, len(logs), (draws, len(logs)))].mean(axis=1)
+    lo, hi = np.percentile(means, [2.5, 97.5])
+    return float(np.exp(logs.mean())), float(np.exp(lo)), float(np.exp(hi))
+
+
+def geomean(values):
+    return float(np.exp(np.mean(np.log(values)))) if len(values) else float("nan")
+
+
+def output_error(got, want):
+    """Relative L2 error of one output; integers and bools must be equal, else infinity."""
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape:
+        return float("inf")
+    if got.dtype.kind in "iub":
+        # A float64 reference may hold an integer output as doubles: compare values, not representations.
+        return 0.0 if np.array_equal(got, want) else float("inf")
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    same = (g == w) | (np.isnan(g) & np.isnan(w))
+    if not np.isfinite(w[~same]).all() or not np.isfinite(g[~same]).all():
+        return float("inf")
+    with np.errstate(invalid="ignore"):
+        diff = np.where(same, 0.0, g - w)
+    norm = float(np.sqrt(np.sum(np.square(w[np.isfinite(w)]))))
+    dist = float(np.sqrt(np.sum(np.square(diff))))
+    return dist / norm if norm > 0 else (0.0 if dist == 0 else float("inf"))
+
+
+def worst_error(got, want):
+    """The worst output's error; got and want are {name: array}. A missing output is infinite error."""
+    if not want:
+        return None
+    return max(output_error(got[n], w) if n in got else float("inf") for n, w in want.items())
+
+
+def load_outputs(reply):
+    return {n: np.load(p) for n, p in reply["files"].items()}
+
+
+def python_of(peer):
+    home = pathlib.Path(os.environ.get("HONE_CACHE_DIR") or ROOT / ".cache")
+    return home / "peers" / peer / "bin" / "python"
+
+
+def start_peer(peer, model, threads, files, shapes=None):
+    """A peer ready to race, or ContestError with its reason. peer: ort, openvino, openvino_exact."""
+    py = python_of(peer.split("_")[0])
+    c = Contestant(peer, [str(py), str(ROOT / "bench" / "peer_worker.py"), peer])
+    try:
+        c.load = c.ask(cmd="load", model=str(model), threads=threads, shapes=shapes or {})
+        c.first = c.ask(cmd="inputs", files=files)
+    except ContestError:
+        c.close()
+        raise
+    return c
+
+
+def start_hone(name, engine, threads, files, hone=None):
+    """One of our engines ready to race, or ContestError with its reason."""
+    c = Contestant(name, [str(hone or ROOT / "build" / "hone"), "bench", "--worker"])
+    try:
+        c.load = c.ask(cmd="load", engine=str(engine), threads=threads)
+        c.first = c.ask(cmd="inputs", files=files)
+    except ContestError:
+        c.close()
+        raise
+    return c
+
+
+def last_line(text):
+    lines = [ln for ln in (text or "").strip().splitlines() if ln.strip()]
+    return lines[-1].strip() if lines else ""
