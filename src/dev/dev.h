@@ -1,0 +1,113 @@
+/* Devices: memory, code, queues, launches, time. One vtable; cpu and null here, others by their own file. */
+#ifndef HN_DEV_DEV_H
+#define HN_DEV_DEV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "core/target.h"
+
+/**
+ * Every CPU kernel: runs trips [lo, hi) of its outermost parallel loop (a kernel without one is called once with [0, 1)).
+ * buf and arg are in the order the kernel declared; scratch is this thread's own, 64-byte aligned, NULL when none is needed.
+ * Slices may run at once on different threads in any order. Same as src/kir/kir.h states.
+ */
+typedef void (*hn_kernel_fn)(void *const *buf, const int64_t *arg, int64_t lo, int64_t hi, void *scratch);
+
+typedef struct hn_device hn_device;
+typedef struct hn_module hn_module; /* loaded code */
+typedef struct hn_queue hn_queue;   /* where one context's work goes: a stream, or the caller with leased workers */
+
+/** One kernel call. Everything is borrowed for the call alone. */
+typedef struct hn_launch {
+    uint64_t entry; /* offset in the module's code, or index in its function table */
+    void *const *buf;
+    const int64_t *arg;
+    uint32_t n_buf, n_arg;
+    int64_t extent;        /* trips of the parallel loop, > 0 */
+    int64_t grain;         /* >= 1; slices are multiples of it except the last */
+    int64_t trip_ps;       /* estimate of one trip on one core */
+    int64_t scratch_bytes; /* a thread; at most what hn_device_queue_reserve was told */
+    int max_threads;       /* 0: no limit */
+} hn_launch;
+
+typedef struct hn_queue_opts {
+    int max_threads; /* CPU: threads of one run, the caller included; 0: the device's default */
+} hn_queue_opts;
+
+typedef struct hn_device_vt {
+    const char *name; /* "cpu" */
+    bool host_memory; /* pointers may be read by the host */
+    bool executes;    /* false: kernels are counted, not run (null) */
+    hone_status (*check_target)(hn_device *d, const hn_target *t, hn_diag *dg);
+    hone_status (*alloc)(hn_device *d, size_t bytes, size_t align, void **ret, hn_diag *dg);
+    void (*free)(hn_device *d, void *p, size_t bytes);
+    hone_status (*load_code)(hn_device *d, const void *code, size_t bytes, hn_module **ret, hn_diag *dg);
+    void (*unload)(hn_device *d, hn_module *m);
+    hone_status (*queue_create)(hn_device *d, const hn_queue_opts *o, hn_queue **ret, hn_diag *dg);
+    void (*queue_destroy)(hn_device *d, hn_queue *q);
+    hone_status (*queue_reserve)(hn_queue *q, size_t scratch_bytes, hn_diag *dg);
+    void (*begin)(hn_queue *q);
+    void (*end)(hn_queue *q);
+    hone_status (*launch)(hn_queue *q, const hn_module *m, const hn_launch *l, hn_diag *dg);
+    hone_status (*copy)(hn_queue *q, void *dst, const void *src, size_t bytes, hn_diag *dg);
+    hone_status (*read)(hn_queue *q, void *host, const void *src, size_t bytes, hn_diag *dg);
+    hone_status (*write)(hn_queue *q, void *dst, const void *host, size_t bytes, hn_diag *dg);
+    hone_status (*sync)(hn_queue *q, hn_diag *dg);
+    int64_t (*now_ns)(hn_queue *q);
+} hn_device_vt;
+
+struct hn_device {
+    const hn_device_vt *vt; /* first member of every device's own struct */
+};
+
+/** Process-wide, never destroyed. */
+hn_device *hn_device_cpu(void);
+hn_device *hn_device_null(void);
+/** By name; HONE_E_NOTFOUND lists the known ones. */
+hone_status hn_device_get(const char *name, hn_device **ret, hn_diag *dg);
+
+/* Thin calls through the vtable; the docstrings are the contract of each slot. */
+
+/** Can code for t run here? HONE_E_TARGET names what is missing. */
+hone_status hn_device_check_target(hn_device *d, const hn_target *t, hn_diag *dg);
+/** Uninitialised memory; align is a power of two up to 4096. bytes 0 yields a valid pointer. HONE_E_NOMEM says how much. */
+hone_status hn_device_alloc(hn_device *d, size_t bytes, size_t align, void **ret, hn_diag *dg);
+void hn_device_free(hn_device *d, void *p, size_t bytes); /* NULL is fine; bytes as allocated */
+/** Copy position-independent code into fresh pages, then make them read-execute. The module holds no reference to `code`. */
+hone_status hn_device_load_code(hn_device *d, const void *code, size_t bytes, hn_module **ret, hn_diag *dg);
+/** A module over functions of this process (cpu and null only): entry is an index. The table must outlive the module. */
+hone_status hn_device_load_functions(hn_device *d, const hn_kernel_fn *fn, size_t n, hn_module **ret, hn_diag *dg);
+void hn_device_unload(hn_device *d, hn_module *m); /* NULL is fine */
+
+/** One context's queue. Thread: one thread at a time. */
+hone_status hn_queue_create(hn_device *d, const hn_queue_opts *o, hn_queue **ret, hn_diag *dg);
+void hn_queue_destroy(hn_queue *q); /* NULL is fine */
+/** Make sure each thread has this much scratch; allocates, so before a run. */
+hone_status hn_queue_reserve(hn_queue *q, size_t scratch_bytes, hn_diag *dg);
+/** Bracket of a run. CPU: leases idle workers of the process pool (never waits for any), sets the float environment (round to
+ *  nearest, denormals kept), and undoes both at the end. No allocation, no lock. */
+void hn_queue_begin(hn_queue *q);
+void hn_queue_end(hn_queue *q);
+/** Between begin and end. CPU: done on return. Results do not depend on how many workers took part. */
+hone_status hn_queue_launch(hn_queue *q, const hn_module *m, const hn_launch *l, hn_diag *dg);
+/** dst and src on the device, not overlapping. */
+hone_status hn_queue_copy(hn_queue *q, void *dst, const void *src, size_t bytes, hn_diag *dg);
+/** Device to host, and wait for it; host to device. */
+hone_status hn_queue_read(hn_queue *q, void *host, const void *src, size_t bytes, hn_diag *dg);
+hone_status hn_queue_write(hn_queue *q, void *dst, const void *host, size_t bytes, hn_diag *dg);
+hone_status hn_queue_sync(hn_queue *q, hn_diag *dg);
+int64_t hn_queue_now_ns(hn_queue *q); /* monotonic */
+hn_device *hn_queue_device(const hn_queue *q);
+/** Threads the running lease has, the caller included; 1 outside begin and end. */
+int hn_queue_threads(const hn_queue *q);
+
+/**
+ * How a launch is cut: number of slices and trips in each (the last may be shorter) for up to n_threads. One slice below the
+ * cost of a fork; an even split for short work; about 4 slices a thread, handed out by an atomic counter, above 100 us.
+ */
+void hn_launch_split(const hn_launch *l, int n_threads, int64_t *ret_slices, int64_t *ret_trips);
+
+#endif
