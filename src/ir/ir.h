@@ -59,7 +59,8 @@ hn_digest hn_data_digest(hn_data *d);
 
 struct hn_value {
     uint32_t id;        /* unique in the root graph and its subgraphs; creation order */
-    const char *name;   /* from the model where it has one, else generated; unique in its graph */
+    const char *name;   /* from the model where it has one, else generated; unique in the root and its subgraphs */
+    bool auto_name;     /* generated: hn_replace may give it a better one */
     hn_vkind kind;
     hn_tdesc type;      /* the tensor, or the element of a sequence / optional */
     hn_layout layout;   /* n == 0: row-major */
@@ -111,7 +112,8 @@ struct hn_graph {
     const char **out_name; /* names the model gave its outputs (a value may be two outputs, or an input) */
     HN_VEC(hn_value *) consts;
     uint32_t next_id;  /* root only */
-    /** For each HN_SYM_VALUE symbol: which element of which int64 value defines it. Root only. */
+    struct hn_names *names; /* root only: name to value */
+    /** For each HN_SYM_VALUE symbol: which element of which int64 value defines it (HN_DIM_OF_AXIS: which extent). Root only. */
     HN_VEC(struct hn_value_dim { hn_dim sym; hn_value *value; int elem; }) value_dims;
 };
 
@@ -128,8 +130,18 @@ void hn_graph_output(hn_graph *g, hn_value *v, const char *name);
 void hn_graph_set_output(hn_graph *g, int i, hn_value *v);
 /** A constant; data must outlive the graph. Equal bytes are not merged here (CSE does that). */
 hn_value *hn_graph_const(hn_graph *g, const char *name, const hn_tdesc *type, const void *bytes, size_t n);
+/** `elem` of a value dim that means "extent `axis` of the value itself", whatever its dtype (outputs of control flow). */
+#define HN_DIM_OF_AXIS(axis) (-1 - (axis))
 /** A fresh symbol bound while running to element `elem` of int64 value v; the same pair gives the same symbol. */
 hn_dim hn_graph_value_dim(hn_graph *g, hn_value *v, int elem);
+/** The value of that name in g, its subgraphs or its parents; NULL when there is none. */
+hn_value *hn_graph_find(const hn_graph *g, const char *name);
+/** Name a value; a name already taken gets a suffix. The text is copied. */
+void hn_value_rename(hn_value *v, const char *name);
+/** Still part of the graph: its producer and every enclosing node are linked. */
+bool hn_value_is_live(const hn_value *v);
+/** A value of outer is visible in inner: the same graph or one that encloses it. */
+bool hn_graph_encloses(const hn_graph *outer, const hn_graph *inner);
 
 /* ---- inspection ---- */
 static inline hn_value *hn_in(const hn_node *n, int i)
@@ -197,6 +209,13 @@ typedef struct hn_attr_set {
  * NULL (and b->status, b->dg) when an operand is NULL though required, inference refuses, or memory is out.
  */
 hn_node *hn_build(hn_builder *b, hn_op op, int n_in, hn_value *const *in, const hn_attr_set *attrs, int n_out);
+/**
+ * As hn_build for control flow: bodies (made with hn_subgraph_new in the builder's graph) are taken on success and must
+ * be complete, because inference reads their outputs. n_out 0: as many as the op derives from its bodies' outputs
+ * (if: all; loop: all but the condition, and the hidden trip count).
+ */
+hn_node *hn_build_bodies(hn_builder *b, hn_op op, int n_in, hn_value *const *in, const hn_attr_set *attrs, int n_out,
+                         int n_body, hn_graph *const *take_body);
 /** As hn_build, yielding the first output. */
 hn_value *hn_b1(hn_builder *b, hn_op op, hn_value *x, const hn_attr_set *attrs);
 hn_value *hn_b2(hn_builder *b, hn_op op, hn_value *x, hn_value *y, const hn_attr_set *attrs);
@@ -218,17 +237,24 @@ hn_value *hn_broadcast_to(hn_builder *b, hn_value *x, int rank, const hn_dim *di
 hn_value *hn_cast(hn_builder *b, hn_value *x, hn_dtype t);
 hn_value *hn_slice(hn_builder *b, hn_value *x, int axis, hn_dim start, hn_dim len);
 
+/** Add the origins of n to those given to new nodes (rewrites take the union). */
+void hn_builder_origin_of(hn_builder *b, const hn_node *n);
+
 /* ---- changing ---- */
-/** All uses of v (graph outputs included) read w instead. */
+/**
+ * All uses of v (graph outputs included) read w instead, but for operands of w's own producer. Symbols that v defines are
+ * defined by w from now on, w's producer takes the union of origins, and a generated name of w gives way to v's.
+ */
 void hn_replace(hn_builder *b, hn_value *v, hn_value *w);
 void hn_set_in(hn_node *n, int i, hn_value *v);
 void hn_set_attr(hn_node *n, const char *name, hn_attr v);
+/** Give a node made by hn_build its body i; types are inferred when the last one is set. */
 hone_status hn_node_set_body(hn_node *n, int i, hn_graph *body);
 /** Unlink a node whose outputs have no uses. */
 void hn_unlink(hn_node *n);
 /** Remove unused pure nodes (to a fixpoint); yields how many. */
 int hn_sweep_dead(hn_graph *g);
-/** Recompute types and contents from n on through its readers; raises where they contradict. */
+/** Recompute the types and contents of every node, bodies first; raises where inference refuses. */
 hone_status hn_reinfer(hn_graph *g, hn_diag *dg);
 
 /* ---- whole graphs ---- */

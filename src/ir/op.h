@@ -34,7 +34,7 @@ typedef struct hn_call {
     const hn_op_def *op;
     const hn_attr *attr;       /* op->n_attr of them, defaults filled in */
     int n_in, n_out;
-    const hn_tdesc *in;        /* dtype HN_NONE: absent */
+    const hn_tdesc *in;        /* dtype HN_NONE: absent; the element of a sequence or optional */
     const hn_vkind *in_kind;   /* NULL: all tensors */
     hn_tdesc *out;             /* written by infer */
     hn_vkind *out_kind;        /* HN_TENSOR unless infer says otherwise */
@@ -43,7 +43,10 @@ typedef struct hn_call {
     const hn_data *const *data;   /* constant operand i, or NULL */
     hn_symtab *syms;
     hn_graph *const *body;     /* control flow */
-    /** Makes the symbol for element `elem` of output `out`'s int64 value (HN_TRAIT_DYNAMIC ops); set by the caller. */
+    /**
+     * Makes the symbol for element `elem` of output `out`'s int64 value (HN_TRAIT_DYNAMIC ops), or, with
+     * elem = HN_DIM_OF_AXIS(k), for extent k of output `out` itself; set by the caller. The same pair, the same symbol.
+     */
     hn_dim (*value_dim)(void *user, int out, int elem);
     void *user;
 } hn_call;
@@ -99,7 +102,9 @@ const hn_op_def *hn_op_find(const char *name, size_t n);
 int hn_attr_index(const hn_op_def *op, const char *name);
 /** The table, defined once by src/op (indexed by id). */
 extern const hn_op_def *const hn_op_table[HN_OP_END];
-/** Output types for a node as it stands; used by builders and hn_reinfer. */
+/** How many bodies a node of the op has: if 2, loop 1, others 0. */
+int hn_op_n_body(hn_op id);
+/** Output types and contents for a node as it stands; used by builders and hn_reinfer. */
 hone_status hn_infer_node(hn_node *n, hn_diag *dg);
 /** The call view of a node (arrays in the arena). */
 hone_status hn_call_of_node(const hn_node *n, hn_arena *a, hn_call *ret, hn_diag *dg);

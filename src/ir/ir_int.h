@@ -1,0 +1,41 @@
+/* Inside src/ir: what its files share and nobody else sees. */
+#ifndef HN_IR_IR_INT_H
+#define HN_IR_IR_INT_H
+
+#include "ir/ir.h"
+#include "ir/op.h"
+
+enum {
+    HN_CONTENT_MAX = 64,  /* elements of a value whose content is tracked: shape tensors, not data */
+    HN_MAX_NESTING = 200, /* subgraphs within subgraphs; recursion is bounded by it */
+};
+
+/** Values: registered in the root's name table. name NULL: generated from stem and the id. */
+hn_value *hn_value_new(hn_graph *g, const char *name, const char *stem);
+/** Swap the names of two values of one root. */
+void hn_value_swap_names(hn_value *a, hn_value *b);
+
+/** Use lists. */
+void hn_use_link(hn_use *u, hn_value *v);
+void hn_use_drop(hn_use *u);
+
+/** Everything hn_build does, with names for the outputs (NULL: generated; a NULL entry: generated). */
+typedef struct hn_build_args {
+    hn_op op;
+    int n_in, n_out, n_body;
+    hn_value *const *in;
+    const hn_attr_set *attrs;
+    const hn_attr *attr; /* instead of attrs: one per schema entry */
+    const char *const *out_name;
+    hn_graph *const *body;
+} hn_build_args;
+hn_node *hn_build_full(hn_builder *b, const hn_build_args *args);
+
+/** Copy an attribute's list or text into the arena; dims through syms (from NULL: the same table). */
+bool hn_attr_copy(hn_arena *a, hn_attr_kind kind, const hn_attr *from, hn_attr *ret);
+/** The content of a constant from its bytes, where it is small and not a float. */
+void hn_content_of_const(hn_value *v);
+/** Sorted union of origin lists in the arena. */
+const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, const char *const *y, int n_y, int *ret_n);
+
+#endif
