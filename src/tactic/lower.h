@@ -13,15 +13,19 @@
 #include "tactic/tactic.h"
 
 /**
- * A place in a value's logical index space, for `lanes` elements at once. Axis a is at[a] + lane * step[a]: at[a] is a
- * scalar i64; at most one axis has a non-zero step unless a reshape forced general vectors, which then stand in vec[a]
- * (i64 of `lanes`) with at[a] unused.
+ * A place in a value's logical index space, for `lanes` elements at once. Axis a is at[a] + lane * step[a] with a scalar
+ * i64 at[a]; where an index is no such progression (split by a reshape, read from a tensor) it stands in vec[a], i64 of
+ * `lanes`, and at[a] is unused. A tactic that walks blocked storage says so: at[a] == outer[a] * block[a] + inner, which
+ * spares divisions where a layout has that block.
  */
 typedef struct hn_kidx {
     int rank, lanes;
+    bool aligned; /* at[] of the axis with step 1 is a multiple of lanes */
     hn_kv at[HN_MAX_RANK];
     int64_t step[HN_MAX_RANK];
-    hn_kv vec[HN_MAX_RANK]; /* HN_KV_NONE unless general */
+    hn_kv vec[HN_MAX_RANK];
+    int block[HN_MAX_RANK]; /* 0: unknown */
+    hn_kv outer[HN_MAX_RANK], inner[HN_MAX_RANK];
 } hn_kidx;
 
 typedef struct hn_lower hn_lower;
@@ -43,6 +47,8 @@ void hn_lower_strides(hn_lower *l, const hn_value *v, hn_kv *ret);
 hn_dtype hn_lower_compute_type(hn_dtype t);
 /** Element(s) of v at idx in its compute type. mask: bool of idx->lanes or HN_KV_NONE; masked-off lanes are not loaded. */
 hn_kv hn_lower_value(hn_lower *l, const hn_value *v, const hn_kidx *idx, hn_kv mask);
+/** Drop remembered subexpressions: call when the block they were made in ends. Seeds stay. */
+void hn_lower_forget(hn_lower *l);
 /** From here on v evaluates to x wherever asked (the tactic guarantees that it asks at x's index only). Forget with NONE. */
 void hn_lower_seed(hn_lower *l, const hn_value *v, hn_kv x);
 /** Evaluate every result at idx and store it. idx is in the results' common logical index space. */

@@ -1,0 +1,220 @@
+/* Lowering of pointwise ops to kernel IR: one operand tuple in, one value out, arithmetic as ops.def defines it. */
+#include "tactic/lower_int.h"
+
+bool hn_lower_is_pointwise(const hn_node *n)
+{
+    const uint32_t t = hn_op_of(n)->traits;
+    return (t & HN_TRAIT_POINTWISE) && !(t & (HN_TRAIT_COMPOSITE | HN_TRAIT_RANDOM));
+}
+
+static hn_kv same_lanes(hn_lower *l, hn_kv x, hn_kv like)
+{
+    return hn_kb_splat(l->b, x, hn_kb_lanes(l->b, like));
+}
+
+static bool is_float(hn_lower *l, hn_kv x)
+{
+    return hn_dtype_is_float(hn_kb_dtype(l->b, x));
+}
+
+static int math_of(hn_op op)
+{
+    switch (op) {
+    case HN_OP_exp: return HN_KMATH_EXP;
+    case HN_OP_log: return HN_KMATH_LOG;
+    case HN_OP_sin: return HN_KMATH_SIN;
+    case HN_OP_cos: return HN_KMATH_COS;
+    case HN_OP_tan: return HN_KMATH_TAN;
+    case HN_OP_asin: return HN_KMATH_ASIN;
+    case HN_OP_acos: return HN_KMATH_ACOS;
+    case HN_OP_atan: return HN_KMATH_ATAN;
+    case HN_OP_sinh: return HN_KMATH_SINH;
+    case HN_OP_cosh: return HN_KMATH_COSH;
+    case HN_OP_tanh: return HN_KMATH_TANH;
+    case HN_OP_asinh: return HN_KMATH_ASINH;
+    case HN_OP_acosh: return HN_KMATH_ACOSH;
+    case HN_OP_atanh: return HN_KMATH_ATANH;
+    case HN_OP_erf: return HN_KMATH_ERF;
+    case HN_OP_sigmoid: return HN_KMATH_SIGMOID;
+    default: return -1;
+    }
+}
+
+static int unary_of(hn_op op)
+{
+    switch (op) {
+    case HN_OP_neg: return HN_KOP_NEG;
+    case HN_OP_abs: return HN_KOP_ABS;
+    case HN_OP_floor: return HN_KOP_FLOOR;
+    case HN_OP_ceil: return HN_KOP_CEIL;
+    case HN_OP_round: return HN_KOP_RINT;
+    case HN_OP_trunc: return HN_KOP_TRUNC;
+    case HN_OP_sqrt: return HN_KOP_SQRT;
+    case HN_OP_not:
+    case HN_OP_bit_not: return HN_KOP_NOT;
+    default: return -1;
+    }
+}
+
+static int binary_of(hn_op op)
+{
+    switch (op) {
+    case HN_OP_add: return HN_KOP_ADD;
+    case HN_OP_sub: return HN_KOP_SUB;
+    case HN_OP_mul: return HN_KOP_MUL;
+    case HN_OP_div: return HN_KOP_DIV;
+    case HN_OP_min: return HN_KOP_MIN;
+    case HN_OP_max: return HN_KOP_MAX;
+    case HN_OP_eq: return HN_KOP_EQ;
+    case HN_OP_lt: return HN_KOP_LT;
+    case HN_OP_le: return HN_KOP_LE;
+    case HN_OP_gt: return HN_KOP_GT;
+    case HN_OP_ge: return HN_KOP_GE;
+    case HN_OP_and:
+    case HN_OP_bit_and: return HN_KOP_AND;
+    case HN_OP_or:
+    case HN_OP_bit_or: return HN_KOP_OR;
+    case HN_OP_xor:
+    case HN_OP_bit_xor: return HN_KOP_XOR;
+    case HN_OP_shift_left: return HN_KOP_SHL;
+    case HN_OP_shift_right: return HN_KOP_SHR;
+    default: return -1;
+    }
+}
+
+static hn_kv lower_sign(hn_lower *l, hn_kv x)
+{
+    hn_kb *b = l->b;
+    const hn_kv zero = hn_kb_like(b, x, 0), one = hn_kb_like(b, x, 1);
+    hn_kv y = hn_kb_select(b, hn_kb_gt(b, x, zero), one, zero);
+    if (!hn_dtype_is_signed(hn_kb_dtype(b, x))) return y;
+    y = hn_kb_select(b, hn_kb_lt(b, x, zero), hn_kb_like(b, x, -1), y);
+    return is_float(l, x) ? hn_kb_select(b, hn_kb_ne(b, x, x), x, y) : y;
+}
+
+/* MAXR(0, x) yields x where they are unordered, so NaN propagates in one instruction. */
+static hn_kv lower_relu(hn_lower *l, hn_kv x)
+{
+    return hn_kb_bin(l->b, is_float(l, x) ? HN_KOP_MAXR : HN_KOP_MAX, hn_kb_like(l->b, x, 0), x);
+}
+
+static hn_kv lower_clip(hn_lower *l, const hn_kv *o, int n_in)
+{
+    hn_kv x = o[0];
+    const bool fl = is_float(l, x);
+    if (n_in > 1 && hn_kv_is(o[1])) x = hn_kb_bin(l->b, fl ? HN_KOP_MAXR : HN_KOP_MAX, same_lanes(l, o[1], x), x);
+    if (n_in > 2 && hn_kv_is(o[2])) x = hn_kb_bin(l->b, fl ? HN_KOP_MINR : HN_KOP_MIN, same_lanes(l, o[2], x), x);
+    return x;
+}
+
+static hn_kv lower_is_inf(hn_lower *l, const hn_node *n, hn_kv x)
+{
+    hn_kb *b = l->b;
+    const bool pos = hn_attr_i(n, "positive"), neg = hn_attr_i(n, "negative");
+    const hn_kv inf = hn_kb_like(b, x, __builtin_inf()), minus = hn_kb_like(b, x, -__builtin_inf());
+    if (pos && neg) return hn_kb_eq(b, hn_kb_abs(b, x), inf);
+    if (pos) return hn_kb_eq(b, x, inf);
+    if (neg) return hn_kb_eq(b, x, minus);
+    return hn_kb_ne(b, hn_kb_eq(b, x, inf), hn_kb_eq(b, x, inf));
+}
+
+/* float -> int goes through i64 and wraps (docs/onnx-decisions.md); a target of 64 bits saturates as the IR's cast does. */
+static hn_kv lower_cast(hn_lower *l, const hn_node *n, hn_kv x)
+{
+    hn_kb *b = l->b;
+    const hn_dtype to = (hn_dtype)hn_attr_i(n, "to"), from = hn_kb_dtype(b, x);
+    const hn_dtype c = hn_lower_compute_type(to);
+    if (hn_dtype_is_float(from) && hn_dtype_is_int(c)) {
+        if (c == HN_I64 || c == HN_U64) return hn_kb_cast(b, x, c);
+        return hn_kb_cast(b, hn_kb_cast(b, x, HN_I64), c);
+    }
+    x = hn_kb_cast(b, x, c);
+    return to == HN_F16 || to == HN_BF16 ? hn_kb_round_to(b, x, to) : x;
+}
+
+static hn_kv lower_mod(hn_lower *l, const hn_node *n, hn_kv x, hn_kv y)
+{
+    const bool c_rule = hn_attr_i(n, "fmod");
+    if (is_float(l, x)) return c_rule ? hn_kb_fmod(l->b, x, y) : hn_kb_floor_fmod(l->b, x, y);
+    const hn_kv r = c_rule ? hn_kb_bin(l->b, HN_KOP_REM, x, y) : hn_kb_floormod(l->b, x, y);
+    const hn_kv zero = hn_kb_like(l->b, y, 0);
+    return hn_kb_select(l->b, hn_kb_eq(l->b, y, zero), zero, r); /* x mod 0 is 0, docs/onnx-decisions.md */
+}
+
+static hn_kv lower_pow(hn_lower *l, const hn_node *n, hn_kv x, hn_kv y)
+{
+    hn_kb *b = l->b;
+    double e;
+    const hn_dtype t = hn_kb_dtype(b, x);
+    if (hn_const_scalar(hn_in(n, 1), &e) && hn_dtype_is_float(t)) {
+        if (e == 2.0) return hn_kb_mul(b, x, x);
+        if (e == 3.0) return hn_kb_mul(b, hn_kb_mul(b, x, x), x);
+        if (e == 1.0) return x;
+    }
+    if (hn_dtype_is_float(t)) return hn_kb_pow(b, x, hn_kb_cast(b, y, t));
+    const hn_kv r = hn_kb_pow(b, hn_kb_cast(b, x, HN_F64), hn_kb_cast(b, y, HN_F64));
+    return hn_kb_cast(b, hn_kb_cast(b, r, HN_I64), t);
+}
+
+/* atan2(y, x) by quadrant from atan(y/x); signed zeros and infinities as IEEE 754 recommends. */
+static hn_kv lower_atan2(hn_lower *l, hn_kv y, hn_kv x)
+{
+    hn_kb *b = l->b;
+    const double pi = 3.14159265358979323846;
+    const hn_kv zero = hn_kb_like(b, x, 0), ay = hn_kb_abs(b, y), ax = hn_kb_abs(b, x);
+    const hn_kv swap = hn_kb_gt(b, ay, ax);
+    const hn_kv hi = hn_kb_select(b, swap, ay, ax), lo = hn_kb_select(b, swap, ax, ay);
+    hn_kv q = hn_kb_div(b, lo, hi);
+    q = hn_kb_select(b, hn_kb_eq(b, hi, zero), zero, q);
+    const hn_kv inf = hn_kb_like(b, x, __builtin_inf());
+    q = hn_kb_select(b, hn_kb_eq(b, lo, inf), hn_kb_like(b, x, 1), q);
+    hn_kv r = hn_kb_math(b, HN_KMATH_ATAN, q);
+    r = hn_kb_select(b, swap, hn_kb_sub(b, hn_kb_like(b, x, pi / 2), r), r);
+    const hn_kv x_neg = hn_kb_lt(b, hn_kb_select(b, hn_kb_eq(b, x, zero), hn_kb_div(b, hn_kb_like(b, x, 1), x), x), zero);
+    r = hn_kb_select(b, x_neg, hn_kb_sub(b, hn_kb_like(b, x, pi), r), r);
+    const hn_kv y_neg = hn_kb_lt(b, hn_kb_select(b, hn_kb_eq(b, y, zero), hn_kb_div(b, hn_kb_like(b, y, 1), y), y), zero);
+    r = hn_kb_select(b, y_neg, hn_kb_neg(b, r), r);
+    const hn_kv nan = hn_kb_or(b, hn_kb_ne(b, x, x), hn_kb_ne(b, y, y));
+    return hn_kb_select(b, nan, hn_kb_add(b, x, y), r);
+}
+
+static hn_kv lower_special(hn_lower *l, const hn_node *n, const hn_kv *o)
+{
+    hn_kb *b = l->b;
+    switch (n->op) {
+    case HN_OP_identity: return o[0];
+    case HN_OP_sign: return lower_sign(l, o[0]);
+    case HN_OP_reciprocal: return hn_kb_div(b, hn_kb_like(b, o[0], 1), o[0]);
+    case HN_OP_relu: return lower_relu(l, o[0]);
+    case HN_OP_is_nan: return hn_kb_ne(b, o[0], o[0]);
+    case HN_OP_is_inf: return lower_is_inf(l, n, o[0]);
+    case HN_OP_cast: return lower_cast(l, n, o[0]);
+    case HN_OP_bitcast: return hn_kb_bitcast(b, o[0], (hn_dtype)hn_attr_i(n, "to"), hn_kb_lanes(b, o[0]));
+    case HN_OP_mod: return lower_mod(l, n, o[0], o[1]);
+    case HN_OP_pow: return lower_pow(l, n, o[0], o[1]);
+    case HN_OP_prelu:
+        return hn_kb_select(b, hn_kb_lt(b, o[0], hn_kb_like(b, o[0], 0)), hn_kb_mul(b, o[0], o[1]), o[0]);
+    case HN_OP_atan2: return lower_atan2(l, o[0], o[1]);
+    case HN_OP_select: return hn_kb_select(b, o[0], o[1], o[2]);
+    case HN_OP_clip: return lower_clip(l, o, n->n_in);
+    default: return HN_KV_NONE;
+    }
+}
+
+/* f16 and bf16 results are rounded at each op, so that a fused chain gives what the ops one by one would. */
+static hn_kv lower_any(hn_lower *l, const hn_node *n, const hn_kv *o)
+{
+    const int un = unary_of(n->op), bin = binary_of(n->op), math = math_of(n->op);
+    if (un >= 0) return hn_kb_un(l->b, (hn_kop)un, o[0]);
+    if (bin >= 0) return hn_kb_bin(l->b, (hn_kop)bin, o[0], o[1]);
+    if (math >= 0) return hn_kb_math(l->b, (hn_kmath)math, o[0]);
+    return lower_special(l, n, o);
+}
+
+hn_kv hn_lower_op(hn_lower *l, const hn_node *n, const hn_kv *operand)
+{
+    const hn_kv x = lower_any(l, n, operand);
+    const hn_dtype t = n->out[0]->type.dtype;
+    if (hn_kv_is(x) && (t == HN_F16 || t == HN_BF16) && n->op != HN_OP_cast) return hn_kb_round_to(l->b, x, t);
+    return x;
+}
