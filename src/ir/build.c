@@ -73,29 +73,12 @@ static hn_value *const_i64s(hn_builder *b, const hn_tdesc *type, int64_t n, cons
     return add_const(b, type, at, bytes);
 }
 
-/* float to integer as Cast: toward zero, NaN is 0, out of int64 saturates; then wraps into the dtype. */
-static int64_t cast_i64(double v)
-{
-    if (v != v) return 0;
-    if (v >= 9223372036854775808.0) return INT64_MAX;
-    if (v <= -9223372036854775808.0) return INT64_MIN;
-    return (int64_t)v;
-}
-
 static hn_value *const_f64s(hn_builder *b, const hn_tdesc *type, int64_t n, const double *v)
 {
     int64_t bytes;
-    const hn_dtype t = type->dtype;
-    void *at = const_storage(b, t, n, &bytes);
+    void *at = const_storage(b, type->dtype, n, &bytes);
     if (!at) return fail(b);
-    if (hn_dtype_is_float(t)) {
-        hn_narrow_f64(t, v, n, at, 0, /* saturate= */ true);
-        return add_const(b, type, at, bytes);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t x = t == HN_BOOL ? v[i] != 0 : cast_i64(v[i]);
-        hn_narrow_i64(t, &x, 1, at, i);
-    }
+    hn_narrow_f64(type->dtype, v, n, at, 0, /* saturate= */ true);
     return add_const(b, type, at, bytes);
 }
 

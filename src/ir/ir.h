@@ -140,6 +140,8 @@ hn_value *hn_graph_find(const hn_graph *g, const char *name);
 void hn_value_rename(hn_value *v, const char *name);
 /** Still part of the graph: its producer and every enclosing node are linked. */
 bool hn_value_is_live(const hn_value *v);
+/** Call fn with every plain symbol that d mentions, until it yields false; true when it never did. */
+bool hn_dim_each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *user, hn_dim sym), void *user);
 /** A value of outer is visible in inner: the same graph or one that encloses it. */
 bool hn_graph_encloses(const hn_graph *outer, const hn_graph *inner);
 

@@ -38,4 +38,9 @@ void hn_content_of_const(hn_value *v);
 /** Sorted union of origin lists in the arena. */
 const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, const char *const *y, int n_y, int *ret_n);
 
+/** The same expression in another table, which has symbols of the same names (hn_syms_copy). */
+hn_dim hn_dim_move(const hn_symtab *from, hn_symtab *to, hn_dim d);
+/** Add from's symbols to an empty table, in order, bounds included. */
+bool hn_syms_copy(const hn_symtab *from, hn_symtab *to);
+
 #endif

@@ -1,0 +1,75 @@
+/* Walking the symbols of dims, and moving dims between tables. */
+#include "ir/ir_int.h"
+
+enum { MAX_DEPTH = 4000 }; /* of an expression; deeper ones are treated as mentioning nothing more */
+
+static bool each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *, hn_dim), void *user, int depth)
+{
+    hn_dim x[3] = { 0 };
+    int64_t known;
+    if (hn_dim_known(t, d, &known) || HN_NEVER(depth > MAX_DEPTH)) return true;
+    if (hn_dim_expr(t, d, x) == HN_EX_SYM) return fn(user, d);
+    for (int i = 0; i < 3; i++)
+        if (!each_sym(t, x[i], fn, user, depth + 1)) return false;
+    return true;
+}
+
+bool hn_dim_each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *user, hn_dim sym), void *user)
+{
+    return each_sym(t, d, fn, user, 0);
+}
+
+/* Rebuilding by the builders keeps the result canonical in the new table. */
+static hn_dim rebuild(hn_symtab *to, hn_expr_op op, const hn_dim *x)
+{
+    switch (op) {
+    case HN_EX_ADD:
+        return hn_dim_add(to, x[0], x[1]);
+    case HN_EX_MUL:
+        return hn_dim_mul(to, x[0], x[1]);
+    case HN_EX_FLOORDIV:
+        return hn_dim_floordiv(to, x[0], x[1]);
+    case HN_EX_MOD:
+        return hn_dim_mod(to, x[0], x[1]);
+    case HN_EX_MIN:
+        return hn_dim_min(to, x[0], x[1]);
+    case HN_EX_MAX:
+        return hn_dim_max(to, x[0], x[1]);
+    case HN_EX_EQ:
+        return hn_dim_eq(to, x[0], x[1]);
+    case HN_EX_LT:
+        return hn_dim_lt(to, x[0], x[1]);
+    case HN_EX_SELECT:
+        return hn_dim_select(to, x[0], x[1], x[2]);
+    case HN_EX_SYM:
+        break;
+    }
+    return 0;
+}
+
+hn_dim hn_dim_move(const hn_symtab *from, hn_symtab *to, hn_dim d)
+{
+    hn_dim x[3] = { 0 };
+    int64_t known;
+    if (from == to || d >= 0) return d;
+    if (hn_dim_known(from, d, &known)) return hn_dim_const(to, known);
+    const hn_expr_op op = hn_dim_expr(from, d, x);
+    if (op == HN_EX_SYM) return hn_sym_find(to, hn_sym_get((hn_symtab *)(uintptr_t)from, d)->name);
+    for (int i = 0; i < 3; i++)
+        x[i] = hn_dim_move(from, to, x[i]);
+    return rebuild(to, op, x);
+}
+
+bool hn_syms_copy(const hn_symtab *from, hn_symtab *to)
+{
+    for (int i = 0; i < hn_sym_count(from); i++) {
+        const hn_sym *s = hn_sym_get((hn_symtab *)(uintptr_t)from, hn_sym_at(from, i));
+        const hn_dim d = hn_sym_add(to, s->name, s->kind);
+        hn_sym *r = hn_sym_get(to, d);
+        if (!r) return false;
+        r->min = s->min;
+        r->opt = s->opt;
+        r->max = s->max;
+    }
+    return true;
+}
