@@ -1,0 +1,156 @@
+/* Any region of pointwise and view nodes: walk the results' index space, vectors along the innermost stored axis, evaluate
+ * each result lazily at every place, store. Always fits such regions. */
+#include "tactic/lower.h"
+
+enum { P_LANES };
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    if (!hn_lower_can(r, NULL)) return HN_FIT_OP;
+    const hn_value *first = r->g->out[0].value;
+    for (int i = 0; i < r->g->n_out; i++) {
+        const hn_value *v = r->g->out[i].value;
+        if (v->type.rank != first->type.rank) return HN_FIT_SHAPE;
+        for (int a = 0; a < v->type.rank; a++)
+            if (v->type.dim[a] != first->type.dim[a]) return HN_FIT_SHAPE;
+    }
+    return HN_FIT_YES;
+}
+
+/* The axis that lies densest in the first result's storage. */
+static int vector_axis(const hn_value *v)
+{
+    if (v->layout.n) return v->layout.at[v->layout.n - 1].axis;
+    return v->type.rank - 1;
+}
+
+/* Widest lanes that every computed type fills one register with; scalar where the run is short. */
+static int widest_lanes(const hn_region *r, const hn_target *t)
+{
+    int lanes = hn_lower_lanes(t, HN_F32);
+    for (int i = 0; i < r->g->n_out; i++) {
+        const hn_dtype d = r->g->out[i].value->type.dtype;
+        if (hn_dtype_bits(d) == 64) lanes = HN_MIN(lanes, hn_lower_lanes(t, HN_F64));
+    }
+    return lanes;
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    const int wide = widest_lanes(r, t);
+    const int64_t lanes[] = { 1, wide };
+    hn_space_add_list(ret, "lanes", wide > 1 ? 2 : 1, lanes);
+}
+
+static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    (void)t;
+    const hn_value *v = r->g->out[0].value;
+    if (p[P_LANES] == 1) return true;
+    if (v->type.rank == 0) return false;
+    const hn_dim d = v->type.dim[vector_axis(v)];
+    return !hn_dim_is_const(d) || d >= p[P_LANES] / 2;
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_work w;
+    hn_region_work(r, &w);
+    const double wide = hn_lower_lanes(t, HN_F32);
+    const double eff = 0.25 * (double)p[P_LANES] / wide; /* chains of dependent arithmetic: a quarter of the peak */
+    return hn_roofline_ns(t, w.flops, w.bytes, eff, 0.8) + 100;
+}
+
+typedef struct walk {
+    hn_lower *l;
+    hn_kidx idx;
+    int axis;
+} walk;
+
+static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
+{
+    (void)b;
+    walk *w = user;
+    hn_kidx idx = w->idx;
+    idx.at[w->axis] = i;
+    idx.aligned = lanes > 1;
+    hn_kidx_vector(&idx, w->axis, lanes);
+    hn_lower_store(w->l, &idx, mask);
+}
+
+static hn_dim outer_extent(const hn_region *r, const hn_value *v, int axis)
+{
+    hn_dim n = 1;
+    for (int a = 0; a < v->type.rank; a++)
+        if (a != axis) n = hn_dim_mul(r->g->syms, n, v->type.dim[a]);
+    return n;
+}
+
+/* Split the flat outer index over every axis but `axis`, in logical order. */
+static void outer_index(hn_lower *l, const hn_value *v, int axis, hn_kv flat, hn_kidx *idx)
+{
+    hn_kb *b = hn_lower_kb(l);
+    hn_kv at[HN_MAX_RANK];
+    for (int a = v->type.rank - 1; a >= 0; a--) {
+        if (a == axis) {
+            at[a] = HN_KV_NONE;
+            continue;
+        }
+        const hn_kv n = hn_lower_dim(l, v->type.dim[a]);
+        at[a] = hn_kb_imod(b, flat, n);
+        flat = hn_kb_idiv(b, flat, n);
+    }
+    hn_kidx_init(idx, v->type.rank, at);
+}
+
+enum { CHUNK = 16384 }; /* elements a parallel slice of a flat region covers: 64 KiB of f32, half an L1 line budget */
+
+static void emit_flat(hn_lower *l, const hn_value *v, int lanes)
+{
+    hn_kb *b = hn_lower_kb(l);
+    const hn_kv n = hn_lower_dim(l, v->type.dim[0]);
+    const hn_kv chunk = hn_kb_parallel(b, hn_kb_ext(b, n, CHUNK));
+    const hn_kv lo = hn_kb_muli(b, chunk, CHUNK);
+    const hn_kv hi = hn_kb_min(b, hn_kb_addi(b, lo, CHUNK), n);
+    walk w = { .l = l, .axis = 0 };
+    const hn_kv none = HN_KV_NONE;
+    hn_kidx_init(&w.idx, 1, &none);
+    hn_kb_vector_loop(b, lo, hi, lanes, HN_KTAIL_MASK, body, &w);
+}
+
+static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, int lanes)
+{
+    hn_kb *b = hn_lower_kb(l);
+    walk w = { .l = l, .axis = vector_axis(v) };
+    const hn_dim rows = outer_extent(r, v, w.axis);
+    const hn_kv n = hn_lower_dim(l, rows);
+    const hn_kv row = hn_kb_parallel(b, hn_kb_ext(b, n, 1));
+    outer_index(l, v, w.axis, row, &w.idx);
+    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, v->type.dim[w.axis]), lanes, HN_KTAIL_MASK, body, &w);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    hn_kb *b = hn_kb_new(ret->arena, "pointwise_any_lazy__cpu");
+    hn_lower *l = hn_lower_new(ret->arena, b, r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    const hn_value *v = r->g->out[0].value;
+    if (v->type.rank == 0) {
+        hn_kidx idx;
+        hn_kidx_init(&idx, 0, NULL);
+        hn_lower_store(l, &idx, HN_KV_NONE);
+    } else if (v->type.rank == 1) {
+        emit_flat(l, v, (int)p[P_LANES]);
+    } else {
+        emit_rows(l, r, v, (int)p[P_LANES]);
+    }
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+}
+
+const hn_tactic_def hn_tactic_pointwise_any_lazy__cpu = {
+    .name = "pointwise_any_lazy__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+};
