@@ -50,7 +50,7 @@ typedef struct hn_route {
     int n, cap;
 } hn_route;
 
-/** Parse "-gemm:split_k=2 -conv:winograd@/head/*=0". Unknown, out-of-domain, repeated or contradictory settings raise with
+/** Parse "-gemm:split_k=2 -conv:winograd@head*=0". Unknown, out-of-domain, repeated or contradictory settings raise with
  *  the offset and the nearest name. */
 hone_status hn_route_parse(hn_arena *a, const char *text, hn_route *ret, hn_diag *dg);
 /** Canonical text: sorted by id then pattern order, defaults left out. */
