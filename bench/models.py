@@ -116,7 +116,7 @@ def _fill(np, text, seed):
         a = _image(np, rng, dims)
     else:
         raise ValueError(f'input "{text}" names an unknown fill')
-    return np.ascontiguousarray(np.asarray(a).astype(NUMPY_NAMES[dtype]))
+    return np.asarray(a).astype(NUMPY_NAMES[dtype], order="C")
 
 
 def _audio(np, rng, dims):

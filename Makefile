@@ -1,0 +1,79 @@
+# Hone. `make` builds, `make demo` shows, `make check` tests. docs/testing.md and docs/benchmarking.md say more.
+#
+# Meson does the building; this file only names the things people ask for.
+
+SHELL   := /bin/bash
+PREFIX  ?= /usr/local
+PY      ?= python3
+RELEASE := build/release
+CACHE   := $(or $(HONE_CACHE_DIR),.cache)
+TOOLS   := $(CACHE)/peers/tools/bin/python
+CFG     := --buildtype=release --prefix=$(PREFIX)
+
+.PHONY: all deps demo check check-long conformance bench fuzz install clean distclean models peers help
+
+all:
+	@scripts/build.sh $(RELEASE) $(CFG)
+	@scripts/link_outputs.sh $(RELEASE)
+
+help:
+	@printf '%s\n' 'make              build build/hone, build/libhone.so, build/libhone-rt.so' \
+	  'make deps         install the Debian packages that building needs' \
+	  'make demo         build, tune and race six real models (about 15 minutes)' \
+	  'make check        every test a change must pass' \
+	  'make check-long   the slow ones too' \
+	  'make conformance  the ONNX node tests' \
+	  'make bench        all models against the peers, to build/bench/cpu.json' \
+	  'make fuzz         mutate models and engines (FUZZ_SECONDS=60)' \
+	  'make install      to PREFIX ($(PREFIX)), DESTDIR is honoured' \
+	  'make clean        remove build/; make distclean removes fetched files too'
+
+deps:
+	@scripts/deps.sh build
+
+demo:
+	@scripts/deps.sh demo
+	@$(MAKE) --no-print-directory all
+	@$(PY) scripts/peers.py
+	@$(PY) scripts/fetch_models.py --set demo
+	@$(TOOLS) bench/demo.py $(DEMO_FLAGS)
+
+check:
+	@scripts/deps.sh check
+	@$(PY) scripts/check.py $(CHECK_FLAGS)
+
+check-long:
+	@scripts/deps.sh check
+	@$(PY) scripts/check.py --long $(CHECK_FLAGS)
+
+conformance:
+	@scripts/deps.sh build conformance python
+	@$(MAKE) --no-print-directory all
+	@$(PY) tests/conformance/run.py $(CONFORMANCE_FLAGS)
+
+models:
+	@scripts/deps.sh python export
+	@$(PY) scripts/fetch_models.py
+	@/usr/bin/python3 bench/export_torch.py
+
+peers:
+	@scripts/deps.sh python
+	@$(PY) scripts/peers.py
+
+bench: models peers
+	@scripts/deps.sh bench
+	@$(MAKE) --no-print-directory all
+	@$(TOOLS) bench/bench.py $(BENCH_FLAGS)
+
+fuzz:
+	@scripts/deps.sh fuzz
+	@$(PY) scripts/fuzz.py --seconds $(or $(FUZZ_SECONDS),60)
+
+install: all
+	@meson install -C $(RELEASE) --no-rebuild $(if $(DESTDIR),--destdir $(DESTDIR))
+
+clean:
+	rm -rf build
+
+distclean: clean
+	rm -rf $(CACHE)

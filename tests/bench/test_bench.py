@@ -1,0 +1,169 @@
+"""The benchmark scripts: statistics, errors, the worker protocol, the model table."""
+
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import contest  # noqa: E402
+import models   # noqa: E402
+
+# A worker that speaks the protocol and takes a known time: the driver is tested without any peer.
+FAKE = r"""
+import json, sys
+scale = float(sys.argv[1])
+for line in sys.stdin:
+    c = json.loads(line)
+    if c["cmd"] == "quit": break
+    if c["cmd"] == "block": r = {"ok": True, "times_ns": [1000 * scale, 1100 * scale, 900 * scale]}
+    elif c["cmd"] == "die": sys.exit(3)
+    elif c["cmd"] == "hang":
+        import time; time.sleep(60)
+    elif c["cmd"] == "noise": print("not json", flush=True); continue
+    else: r = {"ok": False, "error": "no such command"}
+    print(json.dumps(r), flush=True)
+"""
+
+
+def fake(name, scale=1.0):
+    return contest.Contestant(name, [sys.executable, "-c", FAKE, str(scale)])
+
+
+class Statistics(unittest.TestCase):
+    def test_ratio_of_equal_is_one(self):
+        g, lo, hi = contest.ratio([5.0] * 6, [5.0] * 6)
+        self.assertEqual((g, lo, hi), (1.0, 1.0, 1.0))
+
+    def test_ratio_is_paired(self):
+        # The machine slows by 3x half way: unpaired figures overlap, the paired ratio stays exact.
+        drift = np.array([1, 1, 1, 3, 3, 3.0])
+        g, lo, hi = contest.ratio(2 * drift, drift)
+        self.assertAlmostEqual(g, 2)
+        self.assertAlmostEqual(lo, 2)
+        self.assertAlmostEqual(hi, 2)
+
+    def test_interval_covers(self):
+        # 200 A/A races under 5% noise: the 95% interval must miss 1.0 rarely, and not never.
+        rng = np.random.default_rng(5)
+        missed = 0
+        for k in range(200):
+            a, b = (np.exp(rng.normal(0, 0.05, 16)) for _ in range(2))
+            _, lo, hi = contest.ratio(a, b, draws=400, seed=k)
+            missed += not lo <= 1 <= hi
+        self.assertGreater(missed, 0)
+        self.assertLess(missed, 200 * 0.14)
+
+    def test_median_and_geomean(self):
+        self.assertEqual(contest.median_ms([1e6, 9e6, 2e6]), 2.0)
+        self.assertAlmostEqual(contest.geomean([1, 4]), 2)
+
+
+class Errors(unittest.TestCase):
+    def test_relative_l2(self):
+        self.assertAlmostEqual(contest.output_error(np.float32([3, 4.5]), np.float64([3, 4])), 0.1)
+
+    def test_integers_must_be_equal(self):
+        self.assertEqual(contest.output_error(np.int64([1, 2]), np.int64([1, 2])), 0)
+        self.assertEqual(contest.output_error(np.int64([1, 3]), np.int64([1, 2])), np.inf)
+        self.assertEqual(contest.output_error(np.array([True]), np.array([False])), np.inf)
+
+    def test_not_a_number_is_never_good(self):
+        self.assertEqual(contest.output_error(np.float32([np.nan, 1]), np.float32([0, 1])), np.inf)
+        self.assertEqual(contest.output_error(np.float32([np.inf]), np.float32([-np.inf])), np.inf)
+        self.assertEqual(contest.output_error(np.float32([np.nan, 1]), np.float32([np.nan, 1])), 0)
+
+    def test_shape_and_absence(self):
+        self.assertEqual(contest.output_error(np.zeros((1, 2)), np.zeros(2)), np.inf)
+        self.assertEqual(contest.worst_error({}, {"y": np.zeros(1)}), np.inf)
+        self.assertIsNone(contest.worst_error({"y": np.zeros(1)}, None))
+
+    def test_worst_output_counts(self):
+        good, bad = np.float32([1.0]), np.float32([2.0])
+        self.assertEqual(contest.worst_error({"a": good, "b": good}, {"a": good, "b": bad}), 0.5)
+
+
+class Protocol(unittest.TestCase):
+    def test_race(self):
+        with fake("a") as a, fake("b", 2.0) as b:
+            blocks, fallen = contest.race([a, b], rounds=4, block_s=0, rest_s=0)
+        self.assertEqual(fallen, {})
+        self.assertEqual([len(v) for v in blocks.values()], [4, 4])
+        self.assertAlmostEqual(contest.ratio(blocks["b"], blocks["a"])[0], 2)
+
+    def test_refusal_death_silence_and_noise(self):
+        with fake("a") as a:
+            with self.assertRaisesRegex(contest.ContestError, "no such command"):
+                a.ask(cmd="fly")
+            with self.assertRaisesRegex(contest.ContestError, "not JSON"):
+                a.ask(cmd="noise")
+            with self.assertRaisesRegex(contest.ContestError, "status 3"):
+                a.ask(cmd="die")
+        with fake("b") as b, self.assertRaisesRegex(contest.ContestError, "in time"):
+            b.ask(cmd="hang", timeout=0.2)
+
+    def test_one_falls_out_and_the_others_go_on(self):
+        with fake("a") as a, fake("b") as b:
+            b.proc.kill()
+            b.proc.wait()
+            blocks, fallen = contest.race([a, b], rounds=3, block_s=0, rest_s=0)
+        self.assertEqual(len(blocks["a"]), 3)
+        self.assertIn("b", fallen)
+
+
+class Table(unittest.TestCase):
+    def test_every_model_is_complete(self):
+        table = models.load()
+        names = [m.name for m in table]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertGreater(len(names), 20)
+        for m in table:
+            self.assertTrue(m.inputs, m.name)
+            self.assertLessEqual(set(m.sets), {"demo", "smoke", "bench"})
+            if m.source == "wheel":
+                self.assertRegex(m.sha256, r"^[0-9a-f]{64}$")
+                self.assertTrue(re.fullmatch(r"[\d.]+", m.version))
+            for text in m.inputs.values():
+                models.parse_input(text)
+
+    def test_inputs_are_seeded_and_in_range(self):
+        for m in models.load():
+            a, b = models.make_inputs(m), models.make_inputs(m)
+            for n, text in m.inputs.items():
+                dtype, dims, fill, args = models.parse_input(text)
+                self.assertEqual(a[n].shape, dims)
+                self.assertEqual(a[n].dtype, np.dtype(models.NUMPY_NAMES[dtype]))
+                self.assertTrue(np.array_equal(a[n], b[n]))
+                if fill == "int":
+                    self.assertTrue(args[0] <= a[n].min() and a[n].max() <= args[1])
+
+    def test_bad_input_text(self):
+        for text in ("f32 normal(0,1)", "f33[1] zeros", "f32[1]"):
+            with self.assertRaises(ValueError):
+                models.parse_input(text)
+
+    def test_saved_inputs_are_read_back(self):
+        m = models.select(["silero"])[0]
+        with tempfile.TemporaryDirectory() as tmp:
+            files = models.save_inputs(m, tmp)
+            self.assertEqual(set(files), set(m.inputs))
+            self.assertEqual(np.load(files["sr"]).item(), 16000)
+
+
+class Requirements(unittest.TestCase):
+    def test_every_package_is_pinned(self):
+        for f in (ROOT / "bench" / "requirements").glob("*.txt"):
+            for line in f.read_text().splitlines():
+                self.assertRegex(line, r"^[\w-]+==[\w.]+$", f.name)
+
+
+if __name__ == "__main__":
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    bad = len(result.failures) + len(result.errors)
+    print(f"bench: {result.testsRun - bad - len(result.skipped)} passed, {bad} failed, {len(result.skipped)} skipped")
+    sys.exit(1 if bad else 0)
