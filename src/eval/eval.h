@@ -51,7 +51,7 @@ typedef struct hn_eval_opts {
  * Symbols are bound from the inputs' extents, HN_SYM_VALUE symbols as their values appear. Extents that inference
  * promised are checked against what came out.
  *
- * Owns:   out[i] are written on success only and owned by the caller (hn_tensor_done)
+ * Owns:   out[i] are written on success only and owned by the caller (hn_tensor_done); HN_EVAL_F64 yields floats as f64
  * Thread: the graph is only read; several evaluations may share it if nobody changes it and its constants' digests
  * Errors: HONE_E_INVALID/TYPE/SHAPE  an input does not fit its declaration, named
  *         HONE_E_LIMIT, HONE_E_CANCELLED, HONE_E_NOMEM, and what references raise, with the node as a frame
