@@ -82,6 +82,7 @@ typedef struct hn_sym {
 typedef struct hn_symtab hn_symtab;
 /** The table lives in the arena. Not thread-safe. Table-full and out-of-memory set the arena's sticky bit and yield 0. */
 hn_symtab *hn_symtab_new(hn_arena *a);
+/** A known name gives its handle again, whatever the kind. */
 hn_dim hn_sym_add(hn_symtab *t, const char *name, hn_sym_kind kind);
 /** The handle of a named symbol or 0. */
 hn_dim hn_sym_find(const hn_symtab *t, const char *name);
@@ -89,7 +90,12 @@ int hn_sym_count(const hn_symtab *t);
 hn_dim hn_sym_at(const hn_symtab *t, int i); /* i-th symbol's handle */
 hn_sym *hn_sym_get(hn_symtab *t, hn_dim d);  /* NULL unless d is a plain symbol */
 
-/** Builders fold constants and canonicalise sums of products, so that (n+1)-1 == n and 2*n == n*2. */
+/**
+ * Builders fold constants and canonicalise sums of products, so that (n+1)-1 == n and 2*n == n*2. What they build may be
+ * defined where the plain reading fails (n*m / m at m == 0, sums that pass int64 on the way); it never has another value.
+ * They use the symbols' bounds: tighten bounds after building if you like, never widen them. Default bounds: 0.. for
+ * HN_SYM_INPUT, none for HN_SYM_VALUE; opt 1.
+ */
 hn_dim hn_dim_add(hn_symtab *t, hn_dim a, hn_dim b);
 hn_dim hn_dim_sub(hn_symtab *t, hn_dim a, hn_dim b);
 hn_dim hn_dim_mul(hn_symtab *t, hn_dim a, hn_dim b);
@@ -109,7 +115,8 @@ static inline bool hn_dim_is_const(hn_dim d)
 {
     return d >= 0;
 }
-/** Inspect an expression: operator and operands (unused ones 0). d must be a non-constant handle. */
+/** Inspect an expression: operator and operands (unused ones 0). d must not be a constant (hn_dim_known). A symbol's
+ *  operand[0] is its index. Sums and products come as left-leaning chains of two operands. */
 hn_expr_op hn_dim_expr(const hn_symtab *t, hn_dim d, hn_dim operand[3]);
 /** Inclusive bounds by interval arithmetic over the symbols' bounds. */
 void hn_dim_bounds(const hn_symtab *t, hn_dim d, int64_t *ret_lo, int64_t *ret_hi);
@@ -118,7 +125,8 @@ bool hn_dim_eval(const hn_symtab *t, hn_dim d, const int64_t *sym_value, int64_t
 /** Replace symbols by dims (rebuilds canonically): sub[i] stands for symbol i. */
 hn_dim hn_dim_subst(hn_symtab *t, hn_dim d, const hn_dim *sub);
 void hn_dim_print(const hn_symtab *t, hn_dim d, hn_str *out); /* "7", "n", "2*n+1", "floordiv(n+3,4)", "min(n,4)" */
-/** Parse what hn_dim_print writes; unknown names become HN_SYM_INPUT symbols. 0 chars consumed on error. */
+/** Names that are no identifiers print in double quotes with \\ and \" escapes.
+ *  Parse what hn_dim_print writes, spaces allowed; unknown names become HN_SYM_INPUT symbols. 0 chars consumed on error. */
 size_t hn_dim_parse(hn_symtab *t, const char *s, hn_dim *ret);
 
 /* ---- tensor descriptions ---- */
@@ -136,10 +144,10 @@ hn_dim hn_tdesc_numel(hn_symtab *t, const hn_tdesc *d);
 /** Element count of a static description; -1 when symbolic or overflowing. */
 int64_t hn_tdesc_numel_static(const hn_tdesc *d);
 void hn_tdesc_print(const hn_symtab *t, const hn_tdesc *d, hn_str *out); /* "f32[1,3,n]" */
-/** NumPy broadcasting; raises HONE_E_SHAPE naming both shapes. Symbolic dims that cannot be told apart from 1 must be equal,
- *  or the larger bound wins with a run-time guard noted by the caller. */
+/** NumPy broadcasting, dtype of a; raises HONE_E_SHAPE naming both shapes. Of two different symbolic dims, one that is at
+ *  least 2 wins; else the result is select(eq(a,1),b,a). That they fit at all is for the caller's run-time guard. */
 hone_status hn_broadcast_dims(hn_symtab *t, const hn_tdesc *a, const hn_tdesc *b, hn_tdesc *ret, hn_diag *dg);
-/** Normalise a possibly negative axis: -rank <= axis < rank (or <= rank with end_ok). */
+/** Normalise a possibly negative axis: -rank <= axis < rank. */
 bool hn_axis_resolve(int64_t axis, int rank, int *ret);
 
 /* ---- physical layouts ---- */
@@ -163,7 +171,7 @@ hn_layout hn_layout_blocked(int rank, int axis, int block); /* row-major with `a
 hn_layout hn_layout_channels_last(int rank);                /* N, spatial..., C */
 void hn_layout_print(const hn_layout *l, int rank, hn_str *out); /* "ncdhw" letters by axis: "abcd", "acdb", "abcd16b" */
 bool hn_layout_parse(const char *s, size_t n, hn_layout *ret);
-/** Physical extents of d stored as l (rank l->n, or d's own when plain); padding included. */
+/** Physical extents of d stored as l (rank l->n, or d's own when n == 0); padding included. l->n <= HN_MAX_RANK. */
 void hn_layout_dims(hn_symtab *t, const hn_layout *l, const hn_tdesc *d, hn_tdesc *ret);
 
 #endif
