@@ -158,7 +158,7 @@ def main():
                 break
             reply = {"ok": True, **answer(peer, cmd)}
         except Exception as e:                       # a peer may raise anything: it goes to the driver as text
-            reply = {"ok": False, "error": f"{type(e).__name__}: {e}".splitlines()[0][:300]}
+            reply = {"ok": False, "error": " ".join(f"{type(e).__name__}: {e}".split())[:400]}
         out.write(json.dumps(reply) + "\n")
     out.flush()
     os._exit(0)                                      # peers' destructors may hang; nothing is left to save
