@@ -81,7 +81,7 @@ typedef struct hn_plan_bound {
 /* ---- buffers ---- */
 typedef enum hn_buf_kind { /* numbers reach files */
     HN_BUF_WEIGHT = 1, /* read-only bytes of weight `ref`; constants too */
-    HN_BUF_INPUT = 2,  /* the caller's memory for I/O entry `ref`; read-only unless it is bound as an output as well */
+    HN_BUF_INPUT = 2,  /* the caller's memory for I/O entry `ref`; no step writes it (in place: bind it as an output too) */
     HN_BUF_OUTPUT = 3, /* the caller's or the context's memory for I/O entry `ref` */
     HN_BUF_ARENA = 4,  /* planned: `offset` when the plan is static, else placed when shapes are set */
     HN_BUF_HEAP = 5,   /* sized by ALLOC and APPEND while running; retained by the context between runs */
@@ -130,7 +130,7 @@ typedef struct hn_plan_kernel {
 typedef enum hn_step_kind { /* numbers reach files; 16..31 are kept for library calls, 32..47 for sequences */
     HN_STEP_KERNEL = 1,
     HN_STEP_COPY = 2,   /* dst[dst_off..+bytes) = src[src_off..+bytes); may not overlap */
-    HN_STEP_READ = 3,   /* reg = element of an i64, i32 or bool buffer, waiting for it where the device is not the host */
+    HN_STEP_READ = 3,   /* reg = element of an i64, i32, u8 or bool buffer, waiting for it where the device is not the host */
     HN_STEP_SHAPE = 4,  /* run a range of the shape program */
     HN_STEP_ALLOC = 5,  /* size HEAP and GROWS buffers by their size registers; contents become undefined */
     HN_STEP_APPEND = 6, /* grow dst by src's first `bytes` bytes; an ALLOC with size 0 starts it */

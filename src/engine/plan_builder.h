@@ -24,7 +24,11 @@ void hn_pb_target(hn_pb *b, uint32_t arch, uint64_t feat);
 /* ---- strings and registers ---- */
 uint32_t hn_pb_str(hn_pb *b, const char *s);           /* interned; NULL and "" are 0 */
 uint32_t hn_pb_const(hn_pb *b, int64_t v);             /* interned register that nothing may write */
-uint32_t hn_pb_reg(hn_pb *b);                          /* fresh register, starts at 0 */
+/** Fresh register for what shapes alone decide: write it once, by hn_pb_input_dim or hn_pb_calc_to, before it is read. */
+uint32_t hn_pb_reg(hn_pb *b);
+/** Fresh register that steps may write any number of times; each run starts it at `init`. What is computed from it is
+ *  computed again wherever it is asked for. */
+uint32_t hn_pb_var(hn_pb *b, int64_t init);
 
 /* ---- shape program ---- */
 /**
@@ -32,7 +36,7 @@ uint32_t hn_pb_reg(hn_pb *b);                          /* fresh register, starts
  * (run when shapes are set) whenever its operands are known there, at any time, else becomes part of a SHAPE step here.
  */
 uint32_t hn_pb_calc(hn_pb *b, hn_sop op, uint32_t x, uint32_t y, uint32_t z);
-/** As hn_pb_calc but into a given register (loop-carried sizes): in a SHAPE step here, or in the prefix before any step. */
+/** As hn_pb_calc but into a given register: in a SHAPE step here for one from hn_pb_var, in the prefix for one from hn_pb_reg. */
 void hn_pb_calc_to(hn_pb *b, uint32_t dst, hn_sop op, uint32_t x, uint32_t y, uint32_t z);
 /** dst = extent of an input's axis, in the prefix. */
 void hn_pb_input_dim(hn_pb *b, uint32_t dst, uint32_t io, uint32_t axis);
@@ -79,7 +83,7 @@ typedef struct hn_pb_call {
 } hn_pb_call;
 void hn_pb_step_kernel(hn_pb *b, const hn_pb_call *c);
 void hn_pb_step_copy(hn_pb *b, uint32_t dst, uint32_t dst_off, uint32_t src, uint32_t src_off, uint32_t bytes);
-/** Fresh register holding element elem (register or HN_NO) of buf. */
+/** Fresh variable register holding element elem (register or HN_NO) of buf; i64, i32, u8 or bool. */
 uint32_t hn_pb_step_read(hn_pb *b, uint32_t buf, uint32_t elem, uint32_t dtype);
 /** As hn_pb_step_read into a given register. */
 void hn_pb_step_read_to(hn_pb *b, uint32_t reg, uint32_t buf, uint32_t elem, uint32_t dtype);
@@ -90,7 +94,7 @@ void hn_pb_if_begin(hn_pb *b, uint32_t cond, const char *origin);
 void hn_pb_if_else(hn_pb *b);
 void hn_pb_if_end(hn_pb *b);
 typedef struct hn_pb_loop {
-    uint32_t trip, cond, iter, iter_buf; /* each may be HN_NO */
+    uint32_t trip, cond, iter, iter_buf; /* each may be HN_NO; iter from hn_pb_var */
     const uint32_t *carry;               /* n_carry pairs in, out */
     uint32_t n_carry;
     const char *origin;
