@@ -168,10 +168,11 @@ hn_dim x_dprod(hn_builder *b, const hn_tdesc *t, int first, int end)
 
 /* ---- loops ---- */
 
-static hn_graph *loop_body(hn_builder *b, int n, hn_value *const *init, void (*fill)(x_loop_ctx *), const void *user)
+static hn_graph *loop_body(hn_builder *b, const x_loop_spec *spec)
 {
+    const int n = spec->n_carried, n_out = n + spec->n_scan;
     hn_graph *g = hn_subgraph_new(b->g, NULL);
-    hn_value **carried = HN_NEW_N(b->g->arena, hn_value *, 2 * n + 1);
+    hn_value **carried = HN_NEW_N(b->g->arena, hn_value *, n + n_out + 1);
     const hn_tdesc iter = { .dtype = HN_I64 }, cond = { .dtype = HN_BOOL };
     hn_builder inner;
 
@@ -179,35 +180,33 @@ static hn_graph *loop_body(hn_builder *b, int n, hn_value *const *init, void (*f
     hn_builder_init(&inner, g, b->dg);
     inner.origin = b->origin;
     inner.n_origin = b->n_origin;
-    x_loop_ctx ctx = { .b = &inner, .carried = carried, .next = carried + n, .user = user };
+    x_loop_ctx ctx = { .b = &inner, .carried = carried, .next = carried + n, .user = spec->user };
     ctx.iter = hn_graph_input(g, NULL, &iter);
     hn_value *go = hn_graph_input(g, NULL, &cond);
-    for (int i = 0; i < n; i++) carried[i] = hn_graph_input(g, NULL, &init[i]->type);
-    fill(&ctx);
+    for (int i = 0; i < n; i++) carried[i] = hn_graph_input(g, NULL, &spec->init[i]->type);
+    spec->fill(&ctx);
     if (inner.status != HONE_OK) {
         b->status = inner.status;
         return NULL;
     }
     hn_graph_output(g, go, NULL);
-    for (int i = 0; i < n; i++) hn_graph_output(g, ctx.next[i], NULL);
+    for (int i = 0; i < n_out; i++) hn_graph_output(g, ctx.next[i], NULL);
     return g;
 }
 
-void x_loop(hn_builder *b, hn_value *trip, int n, hn_value *const *init, void (*fill)(x_loop_ctx *),
-            const void *user, hn_value **ret)
+void x_loop(hn_builder *b, const x_loop_spec *spec, hn_value **ret)
 {
-    hn_value *in[2 + X_MAX_CARRIED] = { trip, NULL };
+    const int n = spec->n_carried, n_out = n + spec->n_scan;
+    hn_value *in[2 + X_MAX_CARRIED] = { spec->trip, NULL };
 
-    for (int i = 0; i < n; i++) {
-        ret[i] = NULL;
-        in[2 + i] = init[i];
-    }
-    if (b->status != HONE_OK || HN_NEVER(n > X_MAX_CARRIED)) return;
-    hn_graph *body = loop_body(b, n, init, fill, user);
+    for (int i = 0; i < n_out; i++) ret[i] = NULL;
+    if (b->status != HONE_OK || HN_NEVER(n_out > X_MAX_CARRIED)) return;
+    for (int i = 0; i < n; i++) in[2 + i] = spec->init[i];
+    hn_graph *body = loop_body(b, spec);
     if (!body) {
         if (b->status == HONE_OK) b->status = HN_NOMEM(b->dg);
         return;
     }
     hn_node *node = hn_build_bodies(b, HN_OP_loop, 2 + n, in, HN_ATTRS_ARG(HN_A_I("n_carried", n)), 0, 1, &body);
-    for (int i = 0; node && i < n; i++) ret[i] = hn_out(node, i);
+    for (int i = 0; node && i < n_out; i++) ret[i] = hn_out(node, i);
 }

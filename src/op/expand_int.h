@@ -136,15 +136,18 @@ typedef struct x_loop_ctx {
     hn_builder *b;      /* building inside the body */
     hn_value *iter;     /* i64[] */
     hn_value **carried; /* the round's values */
-    hn_value **next;    /* what the round makes of them; the callback fills it */
+    hn_value **next;    /* what the round makes of them, then one round of each scan output; the callback fills it */
     const void *user;
 } x_loop_ctx;
-/**
- * Carry n values through `trip` rounds (an i64[] value); fill builds one round and may read values from outside. `ret`
- * gets the final values, of the initial values' types, which must not change. NULL entries once the builder has failed.
- */
-void x_loop(hn_builder *b, hn_value *trip, int n, hn_value *const *init, void (*fill)(x_loop_ctx *),
-            const void *user, hn_value **ret);
+typedef struct x_loop_spec {
+    hn_value *trip;        /* i64[] rounds */
+    int n_carried, n_scan; /* together at most X_MAX_CARRIED */
+    hn_value *const *init; /* carried values; their types must not change */
+    void (*fill)(x_loop_ctx *); /* builds one round; may read values from outside */
+    const void *user;
+} x_loop_spec;
+/** Final carried values, then scan outputs stacked on a new axis 0; NULL entries once the builder has failed. */
+void x_loop(hn_builder *b, const x_loop_spec *spec, hn_value **ret);
 
 /** Finish an expansion: the builder's status. */
 static inline hone_status x_done(hn_builder *b)
