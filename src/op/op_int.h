@@ -14,6 +14,11 @@
 #include "ir/ops.def"
 #undef X
 
+/** The first fields of a definition: `const hn_op_def hn_op_neg = { HN_OP_ID(neg, 1, 1, 1, 1), .doc = ... };` */
+#define HN_OP_ID(name_, min_in_, max_in_, min_out_, max_out_)                                                \
+    .id = HN_OP_##name_, .name = #name_, .min_in = (min_in_), .max_in = (max_in_), .min_out = (min_out_),    \
+    .max_out = (max_out_)
+
 /* ---- schema rows: .attrs and .n_attr at once; enumerate the indices beside it (`enum { AXIS, KEEP };`) ---- */
 #define HN_OP_ATTRS(...)                                                                                     \
     .attrs = { __VA_ARGS__ }, .n_attr = (int)(sizeof((hn_attr_schema[]){ __VA_ARGS__ }) / sizeof(hn_attr_schema))
