@@ -6,7 +6,7 @@ SHELL   := /bin/bash
 PREFIX  ?= /usr/local
 PY      ?= python3
 RELEASE := build/release
-CACHE   := $(or $(HONE_CACHE_DIR),.cache)
+CACHE   := $(or $(HONE_FETCH_DIR),.cache)
 TOOLS   := $(CACHE)/peers/tools/bin/python
 CFG     := --buildtype=release --prefix=$(PREFIX)
 

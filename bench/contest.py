@@ -156,7 +156,7 @@ def load_outputs(reply):
 
 
 def python_of(peer):
-    home = pathlib.Path(os.environ.get("HONE_CACHE_DIR") or ROOT / ".cache")
+    home = pathlib.Path(os.environ.get("HONE_FETCH_DIR") or ROOT / ".cache")
     return home / "peers" / peer / "bin" / "python"
 
 

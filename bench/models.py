@@ -11,7 +11,7 @@ import tomllib
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CACHE = pathlib.Path(os.environ.get("HONE_CACHE_DIR") or ROOT / ".cache")
+CACHE = pathlib.Path(os.environ.get("HONE_FETCH_DIR") or ROOT / ".cache")
 MODELS = CACHE / "models"
 LOCAL = pathlib.Path(os.environ.get("HONE_LOCAL_MODELS") or ROOT.parent / "shared" / "models")
 

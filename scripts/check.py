@@ -142,7 +142,7 @@ def script_stage(argv, env=None, timeout=1800):
 
 
 def tools_python():
-    return str(pathlib.Path(os.environ.get("HONE_CACHE_DIR") or ROOT / ".cache") / "peers" / "tools" / "bin" / "python")
+    return str(pathlib.Path(os.environ.get("HONE_FETCH_DIR") or ROOT / ".cache") / "peers" / "tools" / "bin" / "python")
 
 
 def have(path):

@@ -15,7 +15,7 @@ import sys
 import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CACHE = pathlib.Path(os.environ.get("HONE_CACHE_DIR") or ROOT / ".cache")
+CACHE = pathlib.Path(os.environ.get("HONE_FETCH_DIR") or ROOT / ".cache")
 LISTS = ROOT / "bench" / "requirements"
 PROBE = {"tools": "numpy", "ort": "onnxruntime", "openvino": "openvino"}
 
