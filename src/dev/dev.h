@@ -28,7 +28,7 @@ typedef struct hn_launch {
     uint32_t n_buf, n_arg;
     int64_t extent;        /* trips of the parallel loop, > 0 */
     int64_t grain;         /* >= 1; slices are multiples of it except the last */
-    int64_t trip_ps;       /* estimate of one trip on one core */
+    int64_t trip_ps;       /* estimate of one trip on one core; 0: unknown, split evenly */
     int64_t scratch_bytes; /* a thread; at most what hn_device_queue_reserve was told */
     int max_threads;       /* 0: no limit */
 } hn_launch;
@@ -87,8 +87,9 @@ hone_status hn_queue_create(hn_device *d, const hn_queue_opts *o, hn_queue **ret
 void hn_queue_destroy(hn_queue *q); /* NULL is fine */
 /** Make sure each thread has this much scratch; allocates, so before a run. */
 hone_status hn_queue_reserve(hn_queue *q, size_t scratch_bytes, hn_diag *dg);
-/** Bracket of a run. CPU: leases idle workers of the process pool (never waits for any), sets the float environment (round to
- *  nearest, denormals kept), and undoes both at the end. No allocation, no lock. */
+/** Bracket of a run. CPU: sets the float environment (round to nearest, denormals kept); the first launch that pays for more
+ *  than one thread leases idle workers of the process pool, never waiting for any; both are undone at the end. No allocation,
+ *  no lock. */
 void hn_queue_begin(hn_queue *q);
 void hn_queue_end(hn_queue *q);
 /** Between begin and end. CPU: done on return. Results do not depend on how many workers took part. */

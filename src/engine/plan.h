@@ -153,7 +153,7 @@ typedef struct hn_step {
             uint32_t arg, n_arg; /* list[arg..]: registers */
             uint32_t extent;  /* register: trip count of the parallel loop; 0 or less: nothing to do */
             uint32_t grain;   /* trips: slices are multiples of it, except the last; >= 1 */
-            uint32_t trip_ps; /* register: estimated picoseconds of one trip on one core; decides the threads */
+            uint32_t trip_ps; /* register: estimated picoseconds of one trip on one core; decides the threads. 0: unknown */
             uint32_t scratch; /* register: bytes of scratch each thread needs; HN_NO: none (a null pointer) */
             uint32_t max_threads; /* 0: no limit; 1: never split */
         } kernel;
