@@ -28,13 +28,15 @@ CONFIGS = {
     "clang": ("clang-19", ["--buildtype=release", WERROR, "-Db_ndebug=false"]),
     "tsan": ("clang-19", ["--buildtype=debugoptimized", WERROR, "-Db_sanitize=thread", "-Db_lundef=false"]),
 }
+# Caches of the program under test stay in the build folder.
+ENV = {"HONE_CACHE_DIR": str(BUILD / "check" / "cache")}
 SANITIZER_ENV = {
     # Leaks count; a failed allocation must come back as NULL, as it does without the sanitizer.
     "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:abort_on_error=0:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1",
 }
-SUMMARY = re.compile(r"^\[\s*(PASSED|FAILED|SKIPPED)\s*\] (\d+) test\(s\)", re.M)
+SUMMARY = re.compile(r"\[\s*(PASSED|FAILED|SKIPPED)\s*\] (\d+) test\(s\)")
 COUNTS = re.compile(r"^(?:[\w-]+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$", re.M)
 FAILED_NAME = re.compile(r"^\[\s*FAILED\s*\] (?!\d+ test)(\S.*)$", re.M)
 
@@ -64,7 +66,7 @@ def sh(argv, log, env=None, timeout=1800):
         f.flush()
         start = f.tell()
         try:
-            rc = subprocess.run(argv, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+            rc = subprocess.run(argv, cwd=ROOT, env={**os.environ, **ENV, **(env or {})}, stdin=subprocess.DEVNULL,
                                 stdout=f, stderr=subprocess.STDOUT, timeout=timeout).returncode
         except subprocess.TimeoutExpired:
             rc = 124
