@@ -13,6 +13,9 @@ typedef struct hn_pass_ctx {
     const hn_target *target; /* NULL: target-independent use (tests) */
     hn_arena *scratch;       /* reset after each pass */
     bool allow_inexact;      /* reassociation allowed (math_exact off) */
+    /** Does a tactic take this composite whole? NULL: none does, every composite is expanded. */
+    bool (*keep)(void *user, const hn_node *n);
+    void *keep_user;
 } hn_pass_ctx;
 
 /** The knob's value for node n (all its origins); the read is recorded. */

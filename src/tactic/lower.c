@@ -174,7 +174,7 @@ int hn_lower_blob(hn_lower *l, int blob, hn_dtype t)
 
 hone_status hn_lower_finish(hn_lower *l, hn_emission *e, double flops, double bytes, hn_diag *dg)
 {
-    hn_launch launch = { .flops = flops, .bytes = bytes, .buf = l->params.at, .arg = l->args.at };
+    hn_kcall launch = { .flops = flops, .bytes = bytes, .buf = l->params.at, .arg = l->args.at };
     HN_TRY(hn_kb_finish(l->b, &launch.func, dg));
     if (!hn_vec_push(e->arena, &e->launches, launch) || hn_arena_oom(l->a)) return HN_NOMEM(dg);
     return HONE_OK;

@@ -57,6 +57,9 @@ void hn_lower_store(hn_lower *l, const hn_kidx *idx, hn_kv mask);
 void hn_lower_store_value(hn_lower *l, int out, const hn_kidx *idx, hn_kv x, hn_kv mask);
 /** One pointwise op on computed operands (arithmetic as ops.def defines it); NONE when the op is not pointwise. */
 hn_kv hn_lower_op(hn_lower *l, const hn_node *n, const hn_kv *operand);
+/** Primitive pointwise ops, and views (gathers and generators too) that lowering rewrites into index arithmetic. */
+bool hn_lower_is_pointwise(const hn_node *n);
+bool hn_lower_is_view(const hn_node *n);
 /** True when every node but `root` is pointwise or a foldable view, over dtypes that lowering knows. */
 bool hn_lower_can(const hn_region *r, const hn_node *root);
 /** Vector lanes for a dtype on a target: vec_bytes over the compute type's size. */

@@ -31,14 +31,12 @@ struct hn_lower {
 void hn_lower_broadcast_idx(hn_lower *l, const hn_value *operand, const hn_value *result, const hn_kidx *idx, hn_kidx *ret);
 /** Evaluate a view, gather or generator at idx; NONE when the op is no such thing. */
 hn_kv hn_lower_view(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask);
-bool hn_lower_is_view(const hn_node *n);
 /** Axis a of idx as an i64 vector of idx->lanes (a scalar when lanes is 1). */
 hn_kv hn_kidx_axis(hn_lower *l, const hn_kidx *idx, int a);
 /** True when axis a is the same for all lanes. */
 bool hn_kidx_uniform(const hn_kidx *idx, int a);
 /** Make axis a all-lanes-equal at x, or the vector x. */
 void hn_kidx_set(hn_kidx *idx, int a, hn_kv x, int64_t step, bool is_vec);
-bool hn_lower_is_pointwise(const hn_node *n);
 bool hn_lower_dtype_ok(hn_dtype t);
 
 #endif

@@ -22,6 +22,7 @@ typedef struct hn_region {
     hn_node *root;
     hn_data *const *data; /* per g->in[i]: constant bytes, or NULL */
     const char *name;     /* for people: origin of the root */
+    const char *ops;      /* for people: "conv+add+relu"; may be NULL */
     hn_digest digest;     /* of the graph with layouts and which operands are constant; not of constants' bytes */
 } hn_region;
 
@@ -61,13 +62,13 @@ typedef struct hn_ref {
 } hn_ref;
 
 /** One kernel call. Launches run in order. */
-typedef struct hn_launch {
+typedef struct hn_kcall {
     hn_kfunc func;
     const hn_ref *buf; /* hn_kfunc_n_params(func) of them, in calling order */
     const hn_dim *arg; /* func.n_arg of them, over the region's symbols */
     double flops;      /* of the whole launch at the symbols' opt values, for threading decisions */
     double bytes;
-} hn_launch;
+} hn_kcall;
 
 /** Constant bytes that the tactic derives from an operand at build time; stored once per (operand digest, recipe). */
 typedef struct hn_blob {
@@ -78,11 +79,11 @@ typedef struct hn_blob {
 
 typedef struct hn_emission {
     hn_arena *arena;
-    HN_VEC(hn_launch) launches;
+    HN_VEC(hn_kcall) launches;
     HN_VEC(hn_dim) temp_bytes;
     HN_VEC(hn_blob) blobs;
     /** Pairs: result `out` may share storage with operand `in` (same bytes, read before written at every element). */
-    HN_VEC(struct hn_inplace { int out, in; }) inplace;
+    HN_VEC(struct hn_inplace { int out; int in; }) inplace;
 } hn_emission;
 
 typedef struct hn_tactic_def {

@@ -1,0 +1,81 @@
+/* Building: a graph and a route in, an engine out. Pipeline, region forming, tactic choice, plan, engine file. */
+#ifndef HN_BUILD_BUILD_H
+#define HN_BUILD_BUILD_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/hash.h"
+#include "core/knob.h"
+#include "core/target.h"
+#include "ir/ir.h"
+#include "pass/pass.h"
+
+/** Progress of long work: done of total in arbitrary units; total 0 while unknown. Return false to cancel. */
+typedef bool (*hn_build_progress)(void *user, const char *phase, int64_t done, int64_t total);
+
+typedef struct hn_build_opts {
+    const hn_target *target;       /* required */
+    const hn_route *route;         /* NULL: every knob at its default */
+    int threads;                   /* measured with; 0: the usable cores */
+    const char *cache_dir;         /* compiled kernels; NULL: none kept */
+    const char *timing_cache;      /* file of measured tactic times; NULL: none kept */
+    bool frozen;                   /* a timing-cache miss is answered by the cost model; the cache is not written */
+    bool measure;                  /* false: no device; the cost model decides */
+    int64_t workspace_bytes;       /* candidates that need more temporary memory are skipped with a reason; 0: no limit */
+    const char *worker;            /* compiler worker program; NULL: found beside the library */
+    const char *store_dir;         /* external weight store of trial engines; NULL: weights inside the engine */
+    const char *out_path;          /* engine file; NULL: engine in memory */
+    const char *model_name;        /* for the manifest and messages */
+    hn_digest model_digest;
+    const hn_pass_debug *debug;    /* NULL: none */
+    hn_build_progress progress;
+    void *progress_user;
+} hn_build_opts;
+
+/** Why one candidate was or was not taken. */
+typedef struct hn_candidate_report {
+    const char *tactic; /* with parameters */
+    const char *reason; /* not taken because; NULL: compiled and timed, or ranked by the model */
+    double predicted_ns, measured_ns; /* measured_ns 0: not measured */
+} hn_candidate_report;
+
+typedef struct hn_region_report {
+    const char *name;      /* import path of its root */
+    const char *ops;       /* "conv+add+relu" */
+    const char *tactic;    /* chosen, with parameters */
+    double ns;             /* measured, or predicted when measured is false */
+    bool measured, cached; /* cached: the time came from the timing cache */
+    double flops, bytes;
+    hn_digest digest;
+    const hn_candidate_report *candidate;
+    int n_candidate;
+} hn_region_report;
+
+typedef struct hn_build_report {
+    hn_digest payload;
+    const hn_region_report *region;
+    int n_region, n_kernel;
+    const hn_pass_stat *pass;
+    int n_pass;
+    const hn_knob_read *read; /* the read-trace */
+    int n_read;
+    int n_node_in, n_node_out;
+    int64_t total_ns, pass_ns, choose_ns, compile_ns, plan_ns;
+    int64_t engine_bytes, code_bytes, weight_bytes, arena_bytes, arena_bound_bytes, peak_rss_bytes;
+    int64_t kernels_compiled, kernels_cached, timings_measured, timings_cached;
+} hn_build_report;
+
+/**
+ * Build an engine.
+ *
+ * The graph is rewritten in place and belongs to the build afterwards. Report strings live in `a`.
+ *
+ * Owns:    *ret_data (when out_path is NULL) is 64-byte aligned heap memory for hn_engine_from_memory
+ * Errors:  HONE_E_UNSUPPORTED a region that no tactic takes, with every tactic's reason; HONE_E_CRASH the compiler died on a
+ *          kernel, named; HONE_E_CANCELLED; HONE_E_LIMIT; HONE_E_IO; HONE_E_NOMEM
+ * Thread:  one build a thread; several at once are fine
+ */
+hone_status hn_build_engine(hn_arena *a, hn_graph *g, const hn_build_opts *o, void **ret_data, size_t *ret_bytes,
+                            hn_build_report *ret, hn_diag *dg);
+
+#endif

@@ -1,0 +1,333 @@
+/* Tactic choice: candidates enumerated, pruned by arithmetic, ranked by prediction, the best few raced. */
+#include "build/build_int.h"
+
+#include <string.h>
+
+enum { MAX_CANDIDATE = 96, MAX_POINT = 48 };
+
+/* How many of the ranked candidates are raced, by core:opt_level. */
+static int race_width(int64_t level)
+{
+    static const int width[] = { 0, 2, 4, 8, 16, MAX_CANDIDATE };
+    return width[HN_MAX(0, HN_MIN(level, 5))];
+}
+
+typedef struct candidate {
+    const hn_tactic_def *td;
+    int64_t p[HN_MAX_PARAM];
+    const char *name;
+    hn_emission *e;
+    double predicted, measured;
+    const char *reason;
+} candidate;
+
+typedef struct field {
+    hn_job *b;
+    const hn_region *r;
+    HN_VEC(candidate) at;
+    HN_VEC(hn_candidate_report) refused;
+} field;
+
+static const char *point_name(hn_job *b, const hn_tactic_def *td, const hn_region *r, const int64_t *p)
+{
+    hn_space s = { 0 };
+    hn_str text = { 0 };
+    if (td->space) td->space(r, b->t, &s);
+    hn_tactic_print(td, &s, p, &text);
+    const char *name = hn_arena_strdup(b->a, hn_str_get(&text));
+    hn_str_done(&text);
+    return name;
+}
+
+static hn_fit fit_of(field *f, const hn_tactic_def *td, const hn_group *group)
+{
+    if (td->arch != f->b->t->arch || !hn_target_has(f->b->t, td->needs)) return HN_FIT_FEATURE;
+    const hn_fit fit = td->fits(f->r, f->b->t);
+    if (fit != HN_FIT_YES || !td->changes_numbers) return fit;
+    const hn_node *n = group->root;
+    return hn_knob_read_node(f->b->knobs, HN_KNOB_math_winograd, n->origin, n->n_origin) ? HN_FIT_YES : HN_FIT_NUMBERS;
+}
+
+static hone_status add_points(field *f, const hn_tactic_def *td, hn_diag *dg)
+{
+    int64_t p[MAX_POINT][HN_MAX_PARAM];
+    double ns[MAX_POINT];
+    const int n = hn_tactic_points(td, f->r, f->b->t, MAX_POINT, p, ns);
+    for (int i = 0; i < n; i++) {
+        candidate c = { .td = td, .predicted = ns[i] };
+        memcpy(c.p, p[i], sizeof c.p);
+        if (!hn_vec_push(f->b->a, &f->at, c)) return HN_NOMEM(dg);
+    }
+    return HONE_OK;
+}
+
+static hone_status enumerate(field *f, const hn_group *group, hn_diag *dg)
+{
+    for (int i = 0; i < hn_tactic_count(); i++) {
+        const hn_tactic_def *td = hn_tactic_at(i);
+        const hn_fit fit = fit_of(f, td, group);
+        if (fit == HN_FIT_YES) {
+            HN_TRY(add_points(f, td, dg));
+        } else if (fit != HN_FIT_OP) {
+            const hn_candidate_report r = { .tactic = td->name, .reason = hn_fit_text(fit) };
+            if (!hn_vec_push(f->b->a, &f->refused, r)) return HN_NOMEM(dg);
+        }
+    }
+    /* Insertion sort by prediction: stable, and the lists are short. */
+    for (int i = 1; i < f->at.n; i++)
+        for (int k = i; k > 0 && f->at.at[k].predicted < f->at.at[k - 1].predicted; k--) {
+            const candidate c = f->at.at[k];
+            f->at.at[k] = f->at.at[k - 1];
+            f->at.at[k - 1] = c;
+        }
+    return HONE_OK;
+}
+
+static hone_status emit(field *f, candidate *c, hn_diag *dg)
+{
+    if (c->e) return HONE_OK;
+    hn_emission *e = HN_NEW(f->b->a, hn_emission);
+    if (!e) return HN_NOMEM(dg);
+    e->arena = f->b->a;
+    c->name = point_name(f->b, c->td, f->r, c->p);
+    HN_TRY_IN(dg, c->td->emit(f->r, f->b->t, c->p, e, dg), "emitting \"%s\" for region \"%s\" (%s)", c->name, f->r->name,
+              f->r->ops);
+    int64_t temp = 0;
+    for (int i = 0; i < e->temp_bytes.n; i++) temp += hn_region_opt(f->r, e->temp_bytes.at[i]);
+    if (f->b->o->workspace_bytes && temp > f->b->o->workspace_bytes) c->reason = "needs more workspace than allowed";
+    c->e = e;
+    return HONE_OK;
+}
+
+/* ---- timing ---- */
+static hn_digest timing_key(const field *f, const candidate *c)
+{
+    hn_hasher h;
+    hn_hasher_init(&h);
+    hn_hasher_bytes(&h, &f->r->digest, sizeof f->r->digest);
+    hn_hasher_str(&h, c->name);
+    hn_hasher_i64(&h, c->td->rev);
+    hn_hasher_i64(&h, f->b->o->threads);
+    const hn_digest fp = hn_target_fingerprint(f->b->t);
+    hn_hasher_bytes(&h, &fp, sizeof fp);
+    for (int i = 0; i < hn_sym_count(f->r->g->syms); i++)
+        hn_hasher_i64(&h, hn_sym_get(f->r->g->syms, hn_sym_at(f->r->g->syms, i))->opt);
+    return hn_hasher_end(&h);
+}
+
+static hone_status race(field *f, int n, hn_diag *dg)
+{
+    hn_job *b = f->b;
+    hn_contender *c = HN_NEW_N(b->a, hn_contender, n + 1);
+    int *of = HN_NEW_N(b->a, int, n + 1), m = 0;
+    if (!c || !of) return HN_NOMEM(dg);
+    for (int i = 0; i < n; i++) {
+        candidate *x = &f->at.at[i];
+        if (x->reason) continue;
+        if (hn_timing_get(b->timing, timing_key(f, x), &x->measured)) {
+            b->report->timings_cached++;
+            continue;
+        }
+        of[m] = i;
+        c[m++] = (hn_contender){ .e = x->e };
+    }
+    if (m == 0 || b->o->frozen || !b->o->measure) return HONE_OK;
+    HN_TRY(hn_measure_race(b->measure, f->r, c, m, dg));
+    for (int i = 0; i < m; i++) {
+        candidate *x = &f->at.at[of[i]];
+        if (c[i].failed) {
+            x->reason = "did not compile or had no memory";
+            continue;
+        }
+        x->measured = c[i].ns;
+        hn_timing_put(b->timing, timing_key(f, x), c[i].ns, x->name);
+        b->report->timings_measured++;
+    }
+    return HONE_OK;
+}
+
+static candidate *best(field *f, int n)
+{
+    candidate *win = NULL;
+    for (int i = 0; i < n; i++) {
+        candidate *c = &f->at.at[i];
+        if (c->reason) continue;
+        if (!win || (c->measured > 0 && (win->measured <= 0 || c->measured < win->measured))) win = c;
+    }
+    return win;
+}
+
+static hone_status no_tactic(const field *f, hn_diag *dg)
+{
+    hn_str why = { 0 };
+    for (int i = 0; i < f->refused.n; i++)
+        hn_str_addf(&why, "%s%s: %s", i ? "; " : "", f->refused.at[i].tactic, f->refused.at[i].reason);
+    hn_hint(dg, "%s", why.n ? hn_str_get(&why) : "no tactic knows this operation on this target");
+    hn_str_done(&why);
+    return HN_RAISE(dg, HONE_E_UNSUPPORTED, "no tactic takes region \"%s\" (%s)", f->r->name, f->r->ops);
+}
+
+static hone_status report(const field *f, const candidate *win, hn_choice *c, hn_diag *dg)
+{
+    hn_candidate_report *r = HN_NEW_N(f->b->a, hn_candidate_report, f->at.n + f->refused.n + 1);
+    if (!r) return HN_NOMEM(dg);
+    int n = 0;
+    for (int i = 0; i < f->at.n; i++) {
+        const candidate *x = &f->at.at[i];
+        if (!x->name) continue; /* ranked too low to be looked at */
+        r[n++] = (hn_candidate_report){ x->name, x == win ? NULL : x->reason, x->predicted, x->measured };
+    }
+    for (int i = 0; i < f->refused.n; i++) r[n++] = f->refused.at[i];
+    c->candidate = r;
+    c->n_candidate = n;
+    return HONE_OK;
+}
+
+/* Prepared in two steps so that all kernels of all regions compile in parallel between them. */
+typedef struct pending {
+    hn_group *group;
+    field f;
+    int width;
+} pending;
+
+static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
+{
+    *ret = (pending){ .group = group, .f = { .b = b, .r = &group->region } };
+    field *f = &ret->f;
+    HN_TRY(enumerate(f, group, dg));
+    if (f->at.n == 0) return no_tactic(f, dg);
+    const hn_node *n = group->root;
+    const int64_t level = hn_knob_read_node(b->knobs, HN_KNOB_core_opt_level, n->origin, n->n_origin);
+    const bool timed = b->o->measure || b->o->frozen;
+    ret->width = timed ? HN_MIN(HN_MAX(1, race_width(level)), f->at.n) : 1;
+    for (int i = 0; i < ret->width; i++) {
+        HN_TRY(emit(f, &f->at.at[i], dg));
+        if (!f->at.at[i].reason) HN_TRY(hn_code_submit(b, f->at.at[i].e, dg));
+    }
+    return HONE_OK;
+}
+
+static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)
+{
+    field *f = &p->f;
+    if (p->width > 1) HN_TRY(race(f, p->width, dg));
+    candidate *win = best(f, p->width);
+    if (!win) return no_tactic(f, dg);
+    hn_choice *c = HN_NEW(b->a, hn_choice);
+    if (!c) return HN_NOMEM(dg);
+    *c = (hn_choice){ .key = f->r->digest, .tactic = win->td, .name = win->name, .emission = win->e,
+                      .ns = win->measured > 0 ? win->measured : win->predicted, .measured = win->measured > 0 };
+    memcpy(c->p, win->p, sizeof c->p);
+    HN_TRY(report(f, win, c, dg));
+    *ret = c;
+    hn_log(HN_LOG_VERBOSE, "%s (%s): %s, %.1f us %s", f->r->name, f->r->ops, c->name, c->ns / 1000,
+           c->measured ? "measured" : "predicted");
+    return HONE_OK;
+}
+
+/* ---- all regions ---- */
+typedef struct chooser {
+    hn_job *b;
+    HN_VEC(hn_group *) groups;  /* every region */
+    HN_VEC(pending) work;       /* one a distinct region */
+} chooser;
+
+static int find_work(const chooser *c, hn_digest d)
+{
+    for (int i = 0; i < c->work.n; i++)
+        if (hn_digest_eq(c->work.at[i].group->region.digest, d)) return i;
+    return -1;
+}
+
+/* A fused region that nothing takes falls apart into its nodes. */
+static hone_status split(hn_job *b, hn_graph *g, hn_groups *gs, int at, hn_diag *dg)
+{
+    hn_group *group = gs->all.at[at];
+    hn_groups next = { 0 };
+    for (int i = 0; i < gs->all.n; i++) {
+        if (i != at) {
+            if (!hn_vec_push(b->a, &next.all, gs->all.at[i])) return HN_NOMEM(dg);
+            continue;
+        }
+        for (int k = 0; k < group->nodes.n; k++) {
+            hn_group *one = HN_NEW(b->a, hn_group);
+            if (!one) return HN_NOMEM(dg);
+            hn_dim offset;
+            one->root = group->nodes.at[k];
+            one->kind = hn_group_alias_offset(g, one->root, &offset) ? HN_GROUP_ALIAS : HN_GROUP_REGION;
+            hn_vec_push(b->a, &one->nodes, one->root);
+            if (!hn_vec_push(b->a, &next.all, one)) return HN_NOMEM(dg);
+        }
+    }
+    *gs = next;
+    return HONE_OK;
+}
+
+static hone_status take_group(chooser *c, hn_graph *g, hn_groups *gs, int at, bool *ret_split, hn_diag *dg)
+{
+    hn_group *group = gs->all.at[at];
+    *ret_split = false;
+    if (group->kind != HN_GROUP_REGION) return HONE_OK;
+    HN_TRY(hn_region_form(c->b, g, group, dg));
+    if (find_work(c, group->region.digest) < 0) {
+        pending p;
+        hn_diag why = { 0 };
+        const hone_status s = begin(c->b, group, &p, &why);
+        if (s == HONE_E_UNSUPPORTED && group->nodes.n > 1) {
+            *ret_split = true;
+            return split(c->b, g, gs, at, dg);
+        }
+        if (s != HONE_OK) {
+            *dg = why;
+            return s;
+        }
+        if (!hn_vec_push(c->b->a, &c->work, p)) return HN_NOMEM(dg);
+    }
+    return hn_vec_push(c->b->a, &c->groups, group) ? HONE_OK : HN_NOMEM(dg);
+}
+
+static hone_status take_graph(chooser *c, hn_graph *g, hn_diag *dg)
+{
+    hn_graph_groups *gg = HN_NEW(c->b->a, hn_graph_groups);
+    if (!gg || !hn_vec_push(c->b->a, &c->b->formed, gg)) return HN_NOMEM(dg);
+    gg->g = g;
+    HN_TRY(hn_group_form(c->b, g, &gg->groups, dg));
+    for (int i = 0; i < gg->groups.all.n; i++) {
+        bool again;
+        do HN_TRY(take_group(c, g, &gg->groups, i, &again, dg));
+        while (again);
+    }
+    HN_FOR_NODES (n, g)
+        for (int i = 0; i < n->n_body; i++) HN_TRY(take_graph(c, n->body[i], dg));
+    return HONE_OK;
+}
+
+static hone_status report_region(hn_job *b, const hn_group *group, hn_diag *dg)
+{
+    hn_work w;
+    hn_region_work(&group->region, &w);
+    const hn_choice *c = group->choice;
+    const hn_region_report r = { .name = group->region.name, .ops = group->region.ops, .tactic = c->name, .ns = c->ns,
+                                 .measured = c->measured, .cached = c->cached, .flops = w.flops, .bytes = w.bytes,
+                                 .digest = group->region.digest, .candidate = c->candidate, .n_candidate = c->n_candidate };
+    return hn_vec_push(b->a, &b->regions, r) ? HONE_OK : HN_NOMEM(dg);
+}
+
+hone_status hn_choose_all(hn_job *b, hn_diag *dg)
+{
+    chooser c = { .b = b };
+    HN_TRY(take_graph(&c, b->g, dg));
+    if (!hn_build_step(b, "compile", 0, c.work.n)) return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled");
+    HN_TRY(hn_code_collect(b, dg));
+    hn_choice **choice = HN_NEW_N(b->a, hn_choice *, c.work.n + 1);
+    if (!choice) return HN_NOMEM(dg);
+    for (int i = 0; i < c.work.n; i++) {
+        if (!hn_build_step(b, "choose", i, c.work.n)) return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled");
+        HN_TRY(finish(b, &c.work.at[i], &choice[i], dg));
+    }
+    for (int i = 0; i < c.groups.n; i++) {
+        c.groups.at[i]->choice = choice[find_work(&c, c.groups.at[i]->region.digest)];
+        HN_TRY(report_region(b, c.groups.at[i], dg));
+    }
+    return HONE_OK;
+}

@@ -1,0 +1,395 @@
+/* Region forming, first half: which nodes run together.
+ *
+ * One forward walk. A pointwise node joins the group of an operand when both share an iteration space and no path leads from
+ * that group through others back into the node; views with one reader join that reader; reductions and normalisations take
+ * the pointwise work before them as prologue. Anything else starts a group. Groups then get a topological order.
+ */
+#include "build/build_int.h"
+#include "tactic/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct former {
+    hn_job *b;
+    hn_graph *g;
+    hn_group **of;  /* node id -> group */
+    int *index;     /* node id -> place in graph order */
+    uint32_t *mark; /* group id -> last search that saw it */
+    uint32_t search;
+    HN_VEC(hn_group *) all;
+} former;
+
+/* ---- what may be fused with what ---- */
+typedef enum role {
+    ROLE_POINTWISE,
+    ROLE_VIEW,     /* index rewrites that lowering folds */
+    ROLE_EPILOGUE, /* a root that lets pointwise work follow on its result */
+    ROLE_BOTH,     /* ... and precede on its operand */
+    ROLE_OPAQUE,
+    ROLE_CONTROL,
+} role;
+
+bool hn_group_alias_offset(hn_graph *g, const hn_node *n, hn_dim *ret_bytes)
+{
+    *ret_bytes = 0;
+    if (n->op == HN_OP_reshape || n->op == HN_OP_identity)
+        return hn_layout_is_plain(&hn_in(n, 0)->layout) && hn_layout_is_plain(&n->out[0]->layout);
+    if (n->op != HN_OP_slice) return false;
+    const hn_value *x = hn_in(n, 0), *y = n->out[0];
+    const int64_t bits = hn_dtype_bits(x->type.dtype);
+    if (!hn_layout_is_plain(&x->layout) || !hn_layout_is_plain(&y->layout) || bits % 8) return false;
+    int rank, cut = -1;
+    const hn_dim *start = hn_attr_is(n, "start", &rank);
+    const int64_t *step = hn_attr_is(n, "step", &rank);
+    for (int a = 0; a < rank; a++) {
+        if (x->type.dim[a] == y->type.dim[a]) continue;
+        if (cut >= 0 || step[a] != 1) return false;
+        cut = a;
+    }
+    for (int a = 0; a < cut; a++)
+        if (x->type.dim[a] != 1) return false;
+    if (cut < 0) return true;
+    hn_dim offset = hn_dim_mul(g->syms, start[cut], hn_dim_const(g->syms, bits / 8));
+    for (int a = cut + 1; a < rank; a++) offset = hn_dim_mul(g->syms, offset, x->type.dim[a]);
+    *ret_bytes = offset;
+    return true;
+}
+
+static role role_of(const hn_node *n)
+{
+    if (hn_op_of(n)->traits & HN_TRAIT_CONTROL) return ROLE_CONTROL;
+    if (hn_lower_is_pointwise(n)) return ROLE_POINTWISE;
+    if (hn_lower_is_view(n)) return ROLE_VIEW;
+    switch (n->op) {
+    case HN_OP_matmul: case HN_OP_matmul_int: case HN_OP_conv: case HN_OP_conv_int: case HN_OP_conv_transpose:
+    case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_lp_pool: case HN_OP_attention:
+        return ROLE_EPILOGUE;
+    case HN_OP_reduce_sum: case HN_OP_reduce_prod: case HN_OP_reduce_max: case HN_OP_reduce_min:
+    case HN_OP_softmax: case HN_OP_log_softmax: case HN_OP_layer_norm: case HN_OP_rms_norm:
+        return ROLE_BOTH;
+    default:
+        return ROLE_OPAQUE;
+    }
+}
+
+static bool same_dims(const hn_value *a, const hn_value *b)
+{
+    if (a->type.rank != b->type.rank) return false;
+    for (int i = 0; i < a->type.rank; i++)
+        if (a->type.dim[i] != b->type.dim[i]) return false;
+    return true;
+}
+
+static bool knob(former *f, hn_knob id, const hn_node *n)
+{
+    return hn_knob_read_node(f->b->knobs, id, n->origin, n->n_origin) != 0;
+}
+
+/* ---- groups ---- */
+static hn_group *group_new(former *f, hn_group_kind kind, hn_node *n)
+{
+    hn_group *g = HN_NEW(f->b->a, hn_group);
+    if (!g) return NULL;
+    g->kind = kind;
+    g->root = n;
+    g->id = f->all.n;
+    hn_vec_push(f->b->a, &g->nodes, n);
+    hn_vec_push(f->b->a, &f->all, g);
+    f->of[n->id] = g;
+    return g;
+}
+
+static hn_group *group_of(former *f, const hn_value *v)
+{
+    return v && v->def && v->def->graph == f->g ? f->of[v->def->id] : NULL;
+}
+
+static void group_add(former *f, hn_group *g, hn_node *n)
+{
+    hn_vec_push(f->b->a, &g->nodes, n);
+    f->of[n->id] = g;
+}
+
+/* Keep graph order after a merge. */
+static void sort_nodes(former *f, hn_group *g)
+{
+    for (int i = 1; i < g->nodes.n; i++)
+        for (int k = i; k > 0 && f->index[g->nodes.at[k]->id] < f->index[g->nodes.at[k - 1]->id]; k--) {
+            hn_node *x = g->nodes.at[k];
+            g->nodes.at[k] = g->nodes.at[k - 1];
+            g->nodes.at[k - 1] = x;
+        }
+}
+
+static void group_merge(former *f, hn_group *into, hn_group *from)
+{
+    for (int i = 0; i < from->nodes.n; i++) group_add(f, into, from->nodes.at[i]);
+    from->dead = true;
+    sort_nodes(f, into);
+}
+
+/* ---- dependencies ---- */
+typedef bool (*dep_fn)(former *f, const hn_value *v, void *user); /* false stops */
+
+static bool deps_of_body(former *f, const hn_graph *body, dep_fn fn, void *user)
+{
+    HN_FOR_NODES (n, body) {
+        for (int i = 0; i < n->n_in; i++) {
+            const hn_value *v = hn_in(n, i);
+            if (v && v->graph == f->g && !fn(f, v, user)) return false;
+        }
+        for (int i = 0; i < n->n_body; i++)
+            if (!deps_of_body(f, n->body[i], fn, user)) return false;
+    }
+    for (int i = 0; i < body->n_out; i++)
+        if (body->out[i].value && body->out[i].value->graph == f->g && !fn(f, body->out[i].value, user)) return false;
+    return true;
+}
+
+static bool dim_uses(const hn_symtab *t, hn_dim d, hn_dim sym)
+{
+    if (d == sym) return true;
+    if (hn_dim_is_const(d) || hn_dim_known(t, d, &(int64_t){ 0 })) return false;
+    hn_dim x[3] = { 0 };
+    if (hn_dim_expr(t, d, x) == HN_EX_SYM) return false;
+    return dim_uses(t, x[0], sym) || dim_uses(t, x[1], sym) || dim_uses(t, x[2], sym);
+}
+
+/* A symbol read from a value while running orders the node behind that value. */
+static bool deps_of_dims(former *f, const hn_tdesc *d, dep_fn fn, void *user)
+{
+    const hn_graph *root = f->g->root;
+    for (int a = 0; a < d->rank; a++) {
+        if (hn_dim_is_const(d->dim[a])) continue;
+        for (int i = 0; i < root->value_dims.n; i++) {
+            const hn_value *v = root->value_dims.at[i].value;
+            if (v->graph == f->g && dim_uses(root->syms, d->dim[a], root->value_dims.at[i].sym) && !fn(f, v, user))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool deps_of_node(former *f, const hn_node *n, dep_fn fn, void *user)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        const hn_value *v = hn_in(n, i);
+        if (v && !fn(f, v, user)) return false;
+    }
+    for (int i = 0; i < n->n_out; i++)
+        if (!(hn_op_of(n)->traits & HN_TRAIT_DYNAMIC) && !deps_of_dims(f, &n->out[i]->type, fn, user)) return false;
+    for (int i = 0; i < n->n_body; i++)
+        if (!deps_of_body(f, n->body[i], fn, user)) return false;
+    return true;
+}
+
+static bool reaches(former *f, hn_group *from, const hn_group *target);
+
+static bool dep_avoids(former *f, const hn_value *v, void *user)
+{
+    hn_group *g = group_of(f, v);
+    return !g || !reaches(f, g, user);
+}
+
+/* Does `from` need, directly or not, what `target` computes? */
+static bool reaches(former *f, hn_group *from, const hn_group *target)
+{
+    if (from == target) return true;
+    if (f->mark[from->id] == f->search) return false;
+    f->mark[from->id] = f->search;
+    for (int i = 0; i < from->nodes.n; i++)
+        if (!deps_of_node(f, from->nodes.at[i], dep_avoids, (void *)target)) return true;
+    return false;
+}
+
+typedef struct join {
+    hn_group *g;
+} join;
+
+static bool dep_joins(former *f, const hn_value *v, void *user)
+{
+    const join *j = user;
+    hn_group *g = group_of(f, v);
+    if (!g || g == j->g) return true;
+    return !reaches(f, g, j->g);
+}
+
+/* Joining is legal when no operand from outside the group depends on the group. */
+static bool may_join(former *f, const hn_node *n, hn_group *g)
+{
+    f->search++;
+    return deps_of_node(f, n, dep_joins, &(join){ g });
+}
+
+/* ---- fusion decisions ---- */
+enum { MAX_GROUP_NODES = 96, MAX_GROUP_OUT = 4 };
+
+static bool used_outside(former *f, const hn_value *v, const hn_group *g)
+{
+    HN_FOR_USES (u, v)
+        if (!u->node || u->node->graph != f->g || f->of[u->node->id] != g) return true;
+    return false;
+}
+
+static int count_outputs(former *f, const hn_group *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->n_out; k++) n += used_outside(f, g->nodes.at[i]->out[k], g);
+    return n;
+}
+
+/* Results that others read must share the space of the new node: views inside a group have another one. */
+static bool results_share_space(former *f, const hn_group *g, const hn_node *n)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        hn_value *v = g->nodes.at[i]->out[0];
+        HN_FOR_USES (u, v)
+            if (u->node != n && (!u->node || u->node->graph != f->g || f->of[u->node->id] != g) &&
+                !same_dims(v, n->out[0]))
+                return false;
+    }
+    return true;
+}
+
+static bool takes_epilogue(former *f, hn_group *g, hn_node *n)
+{
+    const role r = role_of(g->root);
+    if (r == ROLE_POINTWISE) return knob(f, HN_KNOB_region_chain, n);
+    if (r == ROLE_EPILOGUE || r == ROLE_BOTH) return g->root->n_out == 1 && knob(f, HN_KNOB_region_epilogue, g->root);
+    return false;
+}
+
+static bool can_follow(former *f, hn_group *g, hn_node *n)
+{
+    if (g->kind != HN_GROUP_REGION || g->dead || g->closed || g->nodes.n >= MAX_GROUP_NODES) return false;
+    const hn_value *space = role_of(g->root) == ROLE_POINTWISE ? g->nodes.at[g->nodes.n - 1]->out[0] : g->root->out[0];
+    if (!same_dims(space, n->out[0])) return false;
+    if (!results_share_space(f, g, n) || count_outputs(f, g) > MAX_GROUP_OUT) return false;
+    return takes_epilogue(f, g, n) && may_join(f, n, g);
+}
+
+/* A group of views with one result and one reader. */
+static bool is_foldable_view(const hn_group *g, const hn_node *reader)
+{
+    if (!g || g->dead || g->kind != HN_GROUP_REGION) return false;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (role_of(g->nodes.at[i]) != ROLE_VIEW) return false;
+    const hn_value *v = g->nodes.at[g->nodes.n - 1]->out[0];
+    return v->n_uses == 1 && v->uses->node == reader;
+}
+
+static void absorb_views(former *f, hn_group *g, hn_node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        hn_group *v = group_of(f, hn_in(n, i));
+        if (!v || v == g || !is_foldable_view(v, n)) continue;
+        if (!knob(f, HN_KNOB_region_views, v->root)) continue;
+        group_merge(f, g, v);
+    }
+}
+
+/* Pointwise work whose only reader is the root's operand 0: computed as the root reads it. */
+static void absorb_prologue(former *f, hn_group *g, hn_node *n)
+{
+    hn_group *p = group_of(f, hn_in(n, 0));
+    if (!p || p->dead || p->kind != HN_GROUP_REGION || role_of(p->root) != ROLE_POINTWISE) return;
+    const hn_value *v = hn_in(n, 0);
+    if (v->n_uses != 1 || count_outputs(f, p) != 1 || !knob(f, HN_KNOB_region_prologue, n)) return;
+    group_merge(f, g, p);
+}
+
+static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
+{
+    hn_group *best = NULL;
+    for (int i = 0; i < n->n_in; i++) {
+        hn_group *g = group_of(f, hn_in(n, i));
+        if (!g || g == best || !can_follow(f, g, n)) continue;
+        /* Heavy roots first: their results are hot in registers. */
+        if (!best || (role_of(best->root) == ROLE_POINTWISE && role_of(g->root) != ROLE_POINTWISE)) best = g;
+    }
+    if (best) {
+        group_add(f, best, n);
+        sort_nodes(f, best);
+        if (role_of(best->root) == ROLE_POINTWISE) best->root = n;
+    } else {
+        best = group_new(f, HN_GROUP_REGION, n);
+        if (!best) return HN_NOMEM(dg);
+    }
+    absorb_views(f, best, n);
+    return HONE_OK;
+}
+
+static hone_status place(former *f, hn_node *n, hn_diag *dg)
+{
+    hn_dim offset;
+    const role r = role_of(n);
+    if (hn_group_alias_offset(f->g, n, &offset)) return group_new(f, HN_GROUP_ALIAS, n) ? HONE_OK : HN_NOMEM(dg);
+    if (r == ROLE_CONTROL) return group_new(f, HN_GROUP_CONTROL, n) ? HONE_OK : HN_NOMEM(dg);
+    if (r == ROLE_POINTWISE) return place_pointwise(f, n, dg);
+    hn_group *g = group_new(f, HN_GROUP_REGION, n);
+    if (!g) return HN_NOMEM(dg);
+    if (r == ROLE_VIEW) absorb_views(f, g, n);
+    if (r == ROLE_BOTH) absorb_prologue(f, g, n);
+    return HONE_OK;
+}
+
+/* ---- order ---- */
+typedef struct orderer {
+    int *state; /* 0 new, 1 open, 2 done */
+    hn_groups *out;
+    hn_group *now;
+} orderer;
+
+static bool visit_group(former *f, orderer *o, hn_group *g);
+
+static bool dep_first(former *f, const hn_value *v, void *user)
+{
+    orderer *o = user;
+    hn_group *g = group_of(f, v);
+    if (!g || g == o->now) return true;
+    hn_group *now = o->now;
+    const bool ok = visit_group(f, o, g);
+    o->now = now;
+    return ok;
+}
+
+static bool visit_group(former *f, orderer *o, hn_group *g)
+{
+    if (o->state[g->id] == 2) return true;
+    if (HN_NEVER(o->state[g->id] == 1)) return false;
+    o->state[g->id] = 1;
+    o->now = g;
+    for (int i = 0; i < g->nodes.n; i++) {
+        o->now = g;
+        if (!deps_of_node(f, g->nodes.at[i], dep_first, o)) return false;
+    }
+    o->state[g->id] = 2;
+    g->order = o->out->all.n;
+    return hn_vec_push(f->b->a, &o->out->all, g);
+}
+
+static hone_status order_groups(former *f, hn_groups *ret, hn_diag *dg)
+{
+    orderer o = { .state = HN_NEW_N(f->b->a, int, f->all.n + 1), .out = ret };
+    if (!o.state) return HN_NOMEM(dg);
+    for (int i = 0; i < f->all.n; i++)
+        if (!f->all.at[i]->dead && !visit_group(f, &o, f->all.at[i]))
+            return HN_RAISE(dg, HONE_E_INTERNAL, "region forming made a cycle at node \"%s\"", f->all.at[i]->root->name);
+    return HONE_OK;
+}
+
+hone_status hn_group_form(hn_job *b, hn_graph *g, hn_groups *ret, hn_diag *dg)
+{
+    const uint32_t n_id = g->root->next_id + 1;
+    former f = { .b = b, .g = g };
+    f.of = HN_NEW_N(b->a, hn_group *, n_id);
+    f.index = HN_NEW_N(b->a, int, n_id);
+    f.mark = HN_NEW_N(b->a, uint32_t, n_id);
+    if (!f.of || !f.index || !f.mark) return HN_NOMEM(dg);
+    int at = 0;
+    HN_FOR_NODES (n, g) f.index[n->id] = at++;
+    HN_FOR_NODES (n, g) HN_TRY(place(&f, n, dg));
+    return order_groups(&f, ret, dg);
+}

@@ -1,0 +1,202 @@
+/* Timing candidates: interleaved, on operands that were not just touched, the median of a few rounds.
+ *
+ * Operands rotate through a pool of memory larger than the last-level cache share, so that a candidate meets its weights as
+ * it would inside a network: not hot from its own previous call.
+ */
+#include "build/build_int.h"
+#include "dev/dev.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROTATE_BYTES = 48 << 20, /* beyond the last-level share of the machines we know (32 MiB) */
+    MAX_SETS = 8,
+    ROUNDS = 9,
+};
+
+struct hn_measure {
+    hn_job *b;
+    hn_device *dev;
+    hn_queue *queue;
+    uint8_t *pool; /* ROTATE_BYTES of values near 1, shared by all operands */
+    size_t pool_bytes;
+};
+
+/* f32 values in [0.5, 1.5): as any dtype these bytes are harmless numbers, none of them denormal or NaN as f32, f16, bf16. */
+static void fill(uint8_t *p, size_t n)
+{
+    hn_rng r;
+    hn_rng_init(&r, 7);
+    float *f = (float *)(void *)p;
+    for (size_t i = 0; i < n / 4; i++) f[i] = 0.5f + (float)(hn_rng_u64(&r) >> 40) * 0x1p-24f;
+}
+
+hone_status hn_measure_create(hn_job *b, hn_measure **ret, hn_diag *dg)
+{
+    hn_measure *m = HN_NEW(b->a, hn_measure);
+    if (!m) return HN_NOMEM(dg);
+    m->b = b;
+    m->dev = hn_device_cpu();
+    HN_TRY(hn_queue_create(m->dev, &(hn_queue_opts){ .max_threads = b->o->threads }, &m->queue, dg));
+    *ret = m;
+    return HONE_OK;
+}
+
+void hn_measure_destroy(hn_measure *m)
+{
+    if (!m) return;
+    hn_queue_destroy(m->queue);
+    free(m->pool);
+}
+
+/* ---- one prepared contender ---- */
+typedef struct ready_call {
+    hn_launch l;
+    int n_buf;
+    const hn_kcall *k;
+} ready_call;
+
+typedef struct ready {
+    hn_module **module; /* one a launch */
+    ready_call *call;
+    int n;
+    double sample[ROUNDS];
+} ready;
+
+static int64_t ref_bytes(const hn_region *r, const hn_emission *e, hn_ref ref)
+{
+    switch (ref.kind) {
+    case HN_REF_TEMP: return hn_region_opt(r, e->temp_bytes.at[ref.index]);
+    case HN_REF_BLOB: return (int64_t)e->blobs.at[ref.index].bytes;
+    default: break;
+    }
+    const hn_value *v = ref.kind == HN_REF_IN ? r->g->in[ref.index] : r->g->out[ref.index].value;
+    hn_tdesc stored;
+    hn_layout_dims(r->g->syms, &v->layout, &v->type, &stored);
+    int64_t n = 1;
+    for (int a = 0; a < stored.rank; a++) n *= hn_region_opt(r, stored.dim[a]);
+    return hn_dtype_bytes(v->type.dtype, n);
+}
+
+enum { GAP = 4096 + 64 }; /* between operands: a page for over-reads, a line against 4 KiB aliasing */
+
+static int64_t set_bytes(const hn_region *r, const hn_emission *e)
+{
+    int64_t n = 0;
+    for (int i = 0; i < r->g->n_in; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_IN, i }) + GAP;
+    for (int i = 0; i < r->g->n_out; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_OUT, i }) + GAP;
+    for (int i = 0; i < e->temp_bytes.n; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_TEMP, i }) + GAP;
+    for (int i = 0; i < e->blobs.n; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_BLOB, i }) + GAP;
+    return (n + 4095) / 4096 * 4096;
+}
+
+static int64_t offset_of(const hn_region *r, const hn_emission *e, hn_ref want)
+{
+    const struct {
+        hn_ref_kind kind;
+        int n;
+    } order[] = { { HN_REF_IN, r->g->n_in }, { HN_REF_OUT, r->g->n_out }, { HN_REF_TEMP, e->temp_bytes.n },
+                  { HN_REF_BLOB, e->blobs.n } };
+    int64_t at = 0;
+    for (int k = 0; k < HN_COUNT(order); k++)
+        for (int i = 0; i < order[k].n; i++) {
+            if (order[k].kind == want.kind && i == want.index) return at;
+            at += (ref_bytes(r, e, (hn_ref){ order[k].kind, i }) + GAP + 63) / 64 * 64;
+        }
+    return at;
+}
+
+static hone_status prepare_call(hn_measure *m, const hn_region *r, const hn_kcall *k, hn_module **ret_module,
+                                ready_call *c, hn_diag *dg)
+{
+    const hn_code *code;
+    HN_TRY(hn_code_get(m->b, &k->func, &code, dg));
+    HN_TRY(hn_device_load_code(m->dev, code->at, code->n, ret_module, dg));
+    c->k = k;
+    c->n_buf = hn_kfunc_n_params(&k->func);
+    int64_t *arg = HN_NEW_N(m->b->a, int64_t, k->func.n_arg + 1);
+    void **buf = HN_NEW_N(m->b->a, void *, c->n_buf + 1);
+    if (!arg || !buf) return HN_NOMEM(dg);
+    for (int i = 0; i < k->func.n_arg; i++) arg[i] = hn_region_opt(r, k->arg[i]);
+    const int64_t extent = hn_kfunc_parallel(&k->func, arg);
+    c->l = (hn_launch){ .entry = code->entry, .buf = buf, .arg = arg, .n_buf = (uint32_t)c->n_buf,
+                        .n_arg = (uint32_t)k->func.n_arg, .extent = extent, .grain = 1,
+                        .scratch_bytes = hn_kfunc_scratch_bytes(&k->func, arg) };
+    const double ns = hn_roofline_ns(m->b->t, k->flops, k->bytes, 0.5, 0.5);
+    c->l.trip_ps = (int64_t)(1000 * ns / (double)HN_MAX(extent, 1)) + 1;
+    return hn_queue_reserve(m->queue, (size_t)c->l.scratch_bytes, dg);
+}
+
+static hone_status prepare(hn_measure *m, const hn_region *r, const hn_emission *e, ready *x, hn_diag *dg)
+{
+    x->call = HN_NEW_N(m->b->a, ready_call, e->launches.n + 1);
+    x->module = HN_NEW_N(m->b->a, hn_module *, e->launches.n + 1);
+    if (!x->call || !x->module) return HN_NOMEM(dg);
+    for (x->n = 0; x->n < e->launches.n; x->n++)
+        HN_TRY(prepare_call(m, r, &e->launches.at[x->n], &x->module[x->n], &x->call[x->n], dg));
+    return HONE_OK;
+}
+
+static void point(hn_measure *m, const hn_region *r, const hn_emission *e, ready *x, int64_t base)
+{
+    for (int i = 0; i < x->n; i++)
+        for (int k = 0; k < x->call[i].n_buf; k++)
+            ((void **)(uintptr_t)x->call[i].l.buf)[k] = m->pool + base + offset_of(r, e, x->call[i].k->buf[k]);
+}
+
+static int64_t run_once(hn_measure *m, ready *x, hn_diag *dg)
+{
+    const int64_t t0 = hn_now_ns();
+    hn_queue_begin(m->queue);
+    for (int i = 0; i < x->n; i++)
+        if (x->call[i].l.extent > 0) hn_queue_launch(m->queue, x->module[i], &x->call[i].l, dg);
+    hn_queue_end(m->queue);
+    return hn_now_ns() - t0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static hone_status grow_pool(hn_measure *m, int64_t need, hn_diag *dg)
+{
+    const size_t want = (size_t)HN_MAX(need, (int64_t)ROTATE_BYTES);
+    if (m->pool_bytes >= want) return HONE_OK;
+    free(m->pool);
+    m->pool = aligned_alloc(4096, (want + 4095) / 4096 * 4096);
+    m->pool_bytes = m->pool ? want : 0;
+    if (!m->pool) return HN_NOMEM(dg);
+    fill(m->pool, want);
+    return HONE_OK;
+}
+
+hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++) bytes = HN_MAX(bytes, set_bytes(r, c[i].e));
+    HN_TRY(grow_pool(m, bytes, dg));
+    const int sets = (int)HN_MAX(1, HN_MIN(MAX_SETS, (int64_t)m->pool_bytes / HN_MAX(bytes, 1)));
+    ready *x = HN_NEW_N(m->b->a, ready, n + 1);
+    if (!x) return HN_NOMEM(dg);
+    for (int i = 0; i < n; i++) {
+        hn_diag why = { 0 };
+        c[i].failed = prepare(m, r, c[i].e, &x[i], &why) != HONE_OK;
+    }
+    for (int round = -1; round < ROUNDS; round++)
+        for (int k = 0; k < n; k++) {
+            const int i = (k + round + n) % n; /* another order each round */
+            if (c[i].failed) continue;
+            point(m, r, c[i].e, &x[i], (int64_t)((round + 1) % sets) * bytes);
+            const int64_t ns = run_once(m, &x[i], dg);
+            if (round >= 0) x[i].sample[round] = (double)ns;
+        }
+    for (int i = 0; i < n; i++) {
+        qsort(x[i].sample, ROUNDS, sizeof(double), by_value);
+        c[i].ns = x[i].sample[ROUNDS / 2];
+        for (int k = 0; k < x[i].n; k++) hn_device_unload(m->dev, x[i].module[k]);
+    }
+    return dg->code;
+}

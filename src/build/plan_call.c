@@ -1,0 +1,158 @@
+/* Kernel calls: from a region's emission to plan steps. */
+#include "build/build_int.h"
+
+#include <stdlib.h>
+
+/* ceil((mul * arg[a] * arg[b] + add) / div) as a register. */
+static uint32_t extent_reg(hn_planner *p, const hn_kext *e, const uint32_t *arg)
+{
+    uint32_t r = hn_pb_const(p->pb, e->mul);
+    if (e->a >= 0) r = hn_plan_calc(p, HN_S_MUL, r, arg[e->a]);
+    if (e->b >= 0) r = hn_plan_calc(p, HN_S_MUL, r, arg[e->b]);
+    if (e->add) r = hn_plan_calc(p, HN_S_ADD, r, hn_pb_const(p->pb, e->add));
+    return e->div > 1 ? hn_plan_calc(p, HN_S_CEILDIV, r, hn_pb_const(p->pb, e->div)) : r;
+}
+
+/* As hn_kfunc_scratch_bytes: each array rounded up to 64. */
+static uint32_t scratch_reg(hn_planner *p, const hn_kfunc *f, const uint32_t *arg)
+{
+    uint32_t sum = HN_NO;
+    const uint32_t line = hn_pb_const(p->pb, 64);
+    for (int i = 0; i < f->n_buf; i++) {
+        if (f->buf[i].kind != HN_KBUF_SCRATCH) continue;
+        const int64_t size = hn_dtype_bits((hn_dtype)f->buf[i].dtype) / 8;
+        uint32_t r = hn_plan_calc(p, HN_S_MUL, extent_reg(p, &f->buf[i].elems, arg), hn_pb_const(p->pb, size));
+        r = hn_plan_calc(p, HN_S_MUL, hn_plan_calc(p, HN_S_CEILDIV, r, line), line);
+        sum = sum == HN_NO ? r : hn_plan_calc(p, HN_S_ADD, sum, r);
+    }
+    return sum;
+}
+
+static hone_status pack_blob(hn_planner *p, const hn_group *group, int i, uint32_t *ret_buf, hn_diag *dg)
+{
+    hn_job *b = p->b;
+    const hn_choice *c = group->choice;
+    const hn_blob *blob = &c->emission->blobs.at[i];
+    hn_digest source = { 0, 0 };
+    if (blob->operand >= 0) source = hn_data_digest(group->region.data[blob->operand]);
+    uint32_t weight = HN_NO;
+    if (!hn_engine_writer_has_weight(b->writer, source, blob->recipe, blob->bytes, &weight)) {
+        void *bytes = aligned_alloc(64, (blob->bytes + 63) / 64 * 64 + 64);
+        if (!bytes) return HN_NOMEM(dg);
+        hone_status s = c->tactic->pack(&group->region, b->t, c->p, i, bytes, dg);
+        if (s == HONE_OK)
+            s = hn_engine_writer_weight(b->writer, source, blob->recipe, bytes, blob->bytes, &weight, dg);
+        free(bytes);
+        HN_TRY(s);
+    }
+    *ret_buf = hn_pb_weight_buf(p->pb, blob->recipe, weight, blob->bytes);
+    return HONE_OK;
+}
+
+typedef struct call_bufs {
+    uint32_t *temp, *blob;
+} call_bufs;
+
+static hone_status make_bufs(hn_planner *p, const hn_group *group, call_bufs *ret, hn_diag *dg)
+{
+    const hn_emission *e = group->choice->emission;
+    ret->temp = HN_NEW_N(p->b->a, uint32_t, e->temp_bytes.n + 1);
+    ret->blob = HN_NEW_N(p->b->a, uint32_t, e->blobs.n + 1);
+    if (!ret->temp || !ret->blob) return HN_NOMEM(dg);
+    for (int i = 0; i < e->temp_bytes.n; i++) {
+        const uint32_t size = hn_plan_dim(p, e->temp_bytes.at[i]);
+        if (hn_pb_in_prefix(p->pb, size)) {
+            ret->temp[i] = hn_pb_arena_buf(p->pb, "temporary", size, 64);
+        } else {
+            ret->temp[i] = hn_pb_heap_buf(p->pb, "temporary", size);
+            hn_pb_step_alloc(p->pb, &ret->temp[i], 1);
+        }
+    }
+    for (int i = 0; i < e->blobs.n; i++) HN_TRY(pack_blob(p, group, i, &ret->blob[i], dg));
+    return HONE_OK;
+}
+
+static hone_status ref_buf(hn_planner *p, const hn_group *group, const call_bufs *cb, hn_ref r, bool write,
+                           uint32_t *ret, hn_diag *dg)
+{
+    uint32_t buf = HN_NO;
+    switch (r.kind) {
+    case HN_REF_IN: buf = hn_plan_value(p, group->in[r.index], dg); break;
+    case HN_REF_OUT: buf = hn_plan_value(p, group->out[r.index], dg); break;
+    case HN_REF_TEMP: buf = cb->temp[r.index]; break;
+    case HN_REF_BLOB: buf = cb->blob[r.index]; break;
+    }
+    if (buf == HN_NO) return dg->code ? dg->code : HN_RAISE(dg, HONE_E_INTERNAL, "a kernel operand has no buffer");
+    /* What a launch writes it may also have read before: temporaries and results are both. */
+    *ret = buf | (write ? HN_ARG_WRITE | (r.kind == HN_REF_TEMP ? HN_ARG_READ : 0) : HN_ARG_READ);
+    return HONE_OK;
+}
+
+static const char *origin_text(hn_job *b, const hn_group *group)
+{
+    hn_str s = { 0 };
+    int n = 0;
+    for (int i = 0; i < group->nodes.n; i++)
+        for (int k = 0; k < group->nodes.at[i]->n_origin && n < 8; k++, n++)
+            hn_str_addf(&s, "%s%s", n ? "," : "", group->nodes.at[i]->origin[k]);
+    const char *text = hn_arena_strdup(b->a, hn_str_get(&s));
+    hn_str_done(&s);
+    return text;
+}
+
+static int64_t opt_extent(const hn_region *r, const hn_kcall *k)
+{
+    int64_t arg[64];
+    for (int i = 0; i < k->func.n_arg && i < 64; i++) arg[i] = hn_region_opt(r, k->arg[i]);
+    return HN_MAX(1, hn_kfunc_parallel(&k->func, arg));
+}
+
+/* The launch's share of the choice's time, by work, spread over its trips. */
+static int64_t trip_ps(const hn_group *group, const hn_kcall *k)
+{
+    const hn_emission *e = group->choice->emission;
+    double all = 0;
+    for (int i = 0; i < e->launches.n; i++) all += e->launches.at[i].flops + e->launches.at[i].bytes;
+    const double share = all > 0 ? (k->flops + k->bytes) / all : 1.0 / e->launches.n;
+    const double ps = group->choice->ns * 1000 * share / (double)opt_extent(&group->region, k);
+    return ps < 1 ? 1 : ps > 1e15 ? (int64_t)1e15 : (int64_t)ps;
+}
+
+static hone_status add_call(hn_planner *p, const hn_group *group, const call_bufs *cb, const hn_kcall *k, hn_diag *dg)
+{
+    hn_job *b = p->b;
+    const hn_kfunc *f = &k->func;
+    const int n_buf = hn_kfunc_n_params(f);
+    uint64_t entry;
+    HN_TRY(hn_code_place(b, f, &entry, dg));
+    uint32_t *buf = HN_NEW_N(b->a, uint32_t, n_buf + 1), *arg = HN_NEW_N(b->a, uint32_t, f->n_arg + 1);
+    if (!buf || !arg) return HN_NOMEM(dg);
+    for (int i = 0; i < f->n_arg; i++) {
+        arg[i] = hn_plan_dim(p, k->arg[i]);
+        if (arg[i] == HN_NO) return HN_RAISE(dg, HONE_E_INTERNAL, "a size that kernel \"%s\" needs is not known yet", f->name);
+    }
+    for (int i = 0, at = 0; i < f->n_buf; i++) {
+        if (f->buf[i].kind != HN_KBUF_PARAM) continue;
+        HN_TRY(ref_buf(p, group, cb, k->buf[at], f->buf[i].flags & HN_KBUF_WRITE, &buf[at], dg));
+        at++;
+    }
+    hn_pb_step_kernel(p->pb, &(hn_pb_call){
+        .kernel = hn_pb_kernel(p->pb, group->choice->name, entry, (uint32_t)n_buf, (uint32_t)f->n_arg),
+        .buf = buf, .n_buf = (uint32_t)n_buf, .arg = arg, .n_arg = (uint32_t)f->n_arg,
+        .extent = extent_reg(p, &f->parallel, arg), .grain = 1,
+        .trip_ps = hn_pb_const(p->pb, trip_ps(group, k)),
+        .scratch = scratch_reg(p, f, arg),
+        .origin = origin_text(b, group) });
+    return HONE_OK;
+}
+
+hone_status hn_plan_region(hn_planner *p, hn_group *group, hn_diag *dg)
+{
+    call_bufs cb;
+    HN_TRY(make_bufs(p, group, &cb, dg));
+    const hn_emission *e = group->choice->emission;
+    for (int i = 0; i < e->launches.n; i++)
+        HN_TRY_IN(dg, add_call(p, group, &cb, &e->launches.at[i], dg), "in region \"%s\" (%s)", group->region.name,
+                  group->region.ops);
+    return HONE_OK;
+}
