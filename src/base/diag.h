@@ -8,12 +8,15 @@
 
 #include "base/attr.h"
 
+#ifndef HONE_STATUS_DEFINED
+#define HONE_STATUS_DEFINED
 typedef enum hone_status {
 #define X(name, number, text) HONE_E_##name = number,
 #include "base/status.def"
 #undef X
     HONE_OK = HONE_E_OK,
 } hone_status;
+#endif
 
 /** Constant text for a status; never NULL. */
 const char *hn_status_text(hone_status s);
