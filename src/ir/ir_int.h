@@ -30,6 +30,10 @@ typedef struct hn_build_args {
     hn_graph *const *body;
 } hn_build_args;
 hn_node *hn_build_full(hn_builder *b, const hn_build_args *args);
+/** A node with empty operands, results and bodies, in no list yet. */
+hn_node *hn_node_alloc(hn_graph *g, const hn_op_def *op, int n_in, int n_out);
+/** Before a node of g, or at the end. */
+void hn_node_insert(hn_graph *g, hn_node *before, hn_node *n);
 
 /** Copy an attribute's list or text into the arena; dims through syms (from NULL: the same table). */
 bool hn_attr_copy(hn_arena *a, hn_attr_kind kind, const hn_attr *from, hn_attr *ret);
@@ -38,8 +42,10 @@ void hn_content_of_const(hn_value *v);
 /** Sorted union of origin lists in the arena. */
 const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, const char *const *y, int n_y, int *ret_n);
 
-/** The same expression in another table, which has symbols of the same names (hn_syms_copy). */
-hn_dim hn_dim_move(const hn_symtab *from, hn_symtab *to, hn_dim d);
+/** An expression from its operator and operands (hn_dim_expr the other way round). */
+hn_dim hn_dim_make(hn_symtab *to, hn_expr_op op, const hn_dim x[3]);
+/** The name of a plain symbol. */
+const char *hn_sym_name(const hn_symtab *t, hn_dim sym);
 /** Add from's symbols to an empty table, in order, bounds included. */
 bool hn_syms_copy(const hn_symtab *from, hn_symtab *to);
 

@@ -212,7 +212,7 @@ static int usual_outputs(const hn_op_def *op, const hn_build_args *args)
     return op->min_out;
 }
 
-static hn_node *node_alloc(hn_graph *g, const hn_op_def *op, int n_in, int n_out)
+hn_node *hn_node_alloc(hn_graph *g, const hn_op_def *op, int n_in, int n_out)
 {
     hn_node *n = HN_NEW(g->arena, hn_node);
     if (!n) return NULL;
@@ -251,11 +251,10 @@ static void link_operands(hn_node *n, hn_value *const *in)
     }
 }
 
-static void insert(hn_builder *b, hn_node *n)
+void hn_node_insert(hn_graph *g, hn_node *before, hn_node *n)
 {
-    hn_graph *g = b->g;
-    n->next = b->before;
-    n->prev = b->before ? b->before->prev : g->last;
+    n->next = before;
+    n->prev = before ? before->prev : g->last;
     *(n->prev ? &n->prev->next : &g->first) = n;
     *(n->next ? &n->next->prev : &g->last) = n;
     g->n_node++;
@@ -310,7 +309,7 @@ hn_node *hn_build_full(hn_builder *b, const hn_build_args *args)
     b->status = check_counts(op, args, n_out, b->dg);
     if (b->status != HONE_OK) return NULL;
 
-    hn_node *n = node_alloc(b->g, op, args->n_in, n_out);
+    hn_node *n = hn_node_alloc(b->g, op, args->n_in, n_out);
     if (!n) {
         b->status = HN_NOMEM(b->dg);
         return NULL;
@@ -323,7 +322,7 @@ hn_node *hn_build_full(hn_builder *b, const hn_build_args *args)
     }
     for (int i = 0; i < args->n_body; i++)
         n->body[i]->owner = n;
-    insert(b, n);
+    hn_node_insert(b->g, b->before, n);
     return n;
 }
 

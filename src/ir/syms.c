@@ -19,8 +19,13 @@ bool hn_dim_each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *user, hn_dim
     return each_sym(t, d, fn, user, 0);
 }
 
+const char *hn_sym_name(const hn_symtab *t, hn_dim sym)
+{
+    return hn_sym_get((hn_symtab *)(uintptr_t)t, sym)->name; /* asked for the name alone: nothing changes */
+}
+
 /* Rebuilding by the builders keeps the result canonical in the new table. */
-static hn_dim rebuild(hn_symtab *to, hn_expr_op op, const hn_dim *x)
+hn_dim hn_dim_make(hn_symtab *to, hn_expr_op op, const hn_dim x[3])
 {
     switch (op) {
     case HN_EX_ADD:
@@ -47,25 +52,11 @@ static hn_dim rebuild(hn_symtab *to, hn_expr_op op, const hn_dim *x)
     return 0;
 }
 
-hn_dim hn_dim_move(const hn_symtab *from, hn_symtab *to, hn_dim d)
-{
-    hn_dim x[3] = { 0 };
-    int64_t known;
-    if (from == to || d >= 0) return d;
-    if (hn_dim_known(from, d, &known)) return hn_dim_const(to, known);
-    const hn_expr_op op = hn_dim_expr(from, d, x);
-    if (op == HN_EX_SYM) return hn_sym_find(to, hn_sym_get((hn_symtab *)(uintptr_t)from, d)->name);
-    for (int i = 0; i < 3; i++)
-        x[i] = hn_dim_move(from, to, x[i]);
-    return rebuild(to, op, x);
-}
-
 bool hn_syms_copy(const hn_symtab *from, hn_symtab *to)
 {
     for (int i = 0; i < hn_sym_count(from); i++) {
         const hn_sym *s = hn_sym_get((hn_symtab *)(uintptr_t)from, hn_sym_at(from, i));
-        const hn_dim d = hn_sym_add(to, s->name, s->kind);
-        hn_sym *r = hn_sym_get(to, d);
+        hn_sym *r = hn_sym_get(to, hn_sym_add(to, s->name, s->kind));
         if (!r) return false;
         r->min = s->min;
         r->opt = s->opt;

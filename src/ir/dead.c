@@ -1,0 +1,158 @@
+/*
+ * Removing what nobody needs.
+ *
+ * A node lives if it is not pure, if something alive reads one of its results, or if an extent or attribute that is
+ * alive mentions a symbol that one of its results defines: data-dependent extents are reads without a use.
+ */
+#include "ir/ir_int.h"
+
+#include <string.h>
+
+typedef struct sweep {
+    hn_graph *root;
+    hn_arena *arena;
+    uint8_t *alive;       /* by node id */
+    HN_VEC(hn_node *) todo;
+    bool oom;
+} sweep;
+
+static void mark_node(sweep *s, hn_node *n)
+{
+    for (; n; n = n->graph->owner) { /* a node in a body keeps the whole chain of owners */
+        if (!n->graph || s->alive[n->id]) return;
+        s->alive[n->id] = 1;
+        if (!hn_vec_push(s->arena, &s->todo, n)) s->oom = true;
+    }
+}
+
+static bool mark_symbol(void *user, hn_dim sym)
+{
+    sweep *s = user;
+    for (int i = 0; i < s->root->value_dims.n; i++) {
+        const struct hn_value_dim *d = &s->root->value_dims.at[i];
+        if (d->sym == sym && d->value->def) mark_node(s, d->value->def);
+    }
+    return true;
+}
+
+static void mark_dims(sweep *s, const hn_dim *d, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (d[i] < 0) hn_dim_each_sym(s->root->syms, d[i], mark_symbol, s);
+}
+
+static void mark_type(sweep *s, const hn_value *v)
+{
+    mark_dims(s, v->type.dim, v->type.rank);
+}
+
+static void mark_attrs(sweep *s, const hn_node *n)
+{
+    const hn_op_def *op = hn_op_of(n);
+    for (int i = 0; op && i < op->n_attr; i++) {
+        const hn_attr *a = &n->attr[i];
+        if (!a->set) continue;
+        if (op->attrs[i].kind == HN_ATTR_DIM) mark_dims(s, &a->i, 1);
+        if (op->attrs[i].kind == HN_ATTR_DIMS) mark_dims(s, a->is, a->n);
+    }
+}
+
+static void mark_value(sweep *s, const hn_value *v)
+{
+    if (!v) return;
+    mark_type(s, v);
+    if (v->def) mark_node(s, v->def);
+}
+
+static bool is_pure(const hn_node *n)
+{
+    const hn_op_def *op = hn_op_of(n);
+    return op && (op->traits & (HN_TRAIT_PURE | HN_TRAIT_CONTROL | HN_TRAIT_RANDOM));
+}
+
+/* Impure nodes of every level, and the outputs of the root; bodies' outputs follow when their owner is alive. */
+static void mark_roots(sweep *s, const hn_graph *g)
+{
+    HN_FOR_NODES(n, g) {
+        if (!is_pure(n)) mark_node(s, n);
+        for (int i = 0; i < n->n_body; i++)
+            if (n->body[i]) mark_roots(s, n->body[i]);
+    }
+}
+
+static void mark_body(sweep *s, const hn_graph *g)
+{
+    for (int i = 0; i < g->n_in; i++)
+        mark_type(s, g->in[i]);
+    for (int i = 0; i < g->n_out; i++)
+        mark_value(s, g->out[i].value);
+}
+
+static void mark_all(sweep *s)
+{
+    mark_roots(s, s->root);
+    mark_body(s, s->root);
+    while (s->todo.n > 0) {
+        const hn_node *n = s->todo.at[--s->todo.n];
+        mark_attrs(s, n);
+        for (int i = 0; i < n->n_in; i++)
+            mark_value(s, n->in[i].value);
+        for (int i = 0; i < n->n_out; i++)
+            mark_type(s, n->out[i]);
+        for (int i = 0; i < n->n_body; i++)
+            if (n->body[i]) mark_body(s, n->body[i]);
+    }
+}
+
+/* Last to first, so that readers go before what they read. */
+static int remove_dead(const sweep *s, hn_graph *g)
+{
+    int n_gone = 0;
+    for (hn_node *n = g->last, *prev; n; n = prev) {
+        prev = n->prev;
+        if (!s->alive[n->id]) {
+            hn_unlink(n);
+            n_gone++;
+            continue;
+        }
+        for (int i = 0; i < n->n_body; i++)
+            if (n->body[i]) n_gone += remove_dead(s, n->body[i]);
+    }
+    return n_gone;
+}
+
+static void drop_unread_consts(hn_graph *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->consts.n; i++)
+        if (g->consts.at[i]->n_uses) g->consts.at[n++] = g->consts.at[i];
+    g->consts.n = n;
+    HN_FOR_NODES(node, g)
+        for (int i = 0; i < node->n_body; i++)
+            if (node->body[i]) drop_unread_consts(node->body[i]);
+}
+
+/* Symbols whose definer is gone are forgotten; nothing alive mentions them. */
+static void drop_dead_symbols(hn_graph *root)
+{
+    int n = 0;
+    for (int i = 0; i < root->value_dims.n; i++)
+        if (hn_value_is_live(root->value_dims.at[i].value)) root->value_dims.at[n++] = root->value_dims.at[i];
+    root->value_dims.n = n;
+}
+
+int hn_sweep_dead(hn_graph *g)
+{
+    sweep s = { .root = g->root, .arena = hn_arena_create() };
+    int n_gone = 0;
+    if (!s.arena) return 0;
+    s.alive = HN_NEW_N(s.arena, uint8_t, g->root->next_id + 1);
+    if (s.alive) mark_all(&s);
+    if (s.alive && !s.oom) {
+        n_gone = remove_dead(&s, g);
+        drop_unread_consts(g);
+        drop_dead_symbols(g->root);
+    }
+    hn_arena_destroy(s.arena);
+    return n_gone;
+}
