@@ -102,6 +102,16 @@ void hn_value_swap_names(hn_value *a, hn_value *b)
 
 /* ---- values ---- */
 
+/* A text names the definer of a symbol before the value is there. */
+static void bind_pending(hn_graph *root, hn_value *v)
+{
+    for (int i = 0; i < root->pending.n; i++) {
+        const struct hn_pending_dim *p = &root->pending.at[i];
+        const struct hn_value_dim item = { .sym = p->sym, .value = v, .elem = p->elem };
+        if (strcmp(p->name, v->name) == 0) (void)hn_vec_push(root->arena, &root->value_dims, item);
+    }
+}
+
 hn_value *hn_value_new(hn_graph *g, const char *name, const char *stem)
 {
     hn_value *v = HN_NEW(g->arena, hn_value);
@@ -115,6 +125,7 @@ hn_value *hn_value_new(hn_graph *g, const char *name, const char *stem)
         v->name = names_find(g->root, name) ? fresh_name(v, name) : hn_arena_strdup(g->arena, name);
     if (!v->name) return NULL;
     names_add(g->root, v);
+    bind_pending(g->root, v);
     return v;
 }
 

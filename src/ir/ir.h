@@ -115,6 +115,8 @@ struct hn_graph {
     struct hn_names *names; /* root only: name to value */
     /** For each HN_SYM_VALUE symbol: which element of which int64 value defines it (HN_DIM_OF_AXIS: which extent). Root only. */
     HN_VEC(struct hn_value_dim { hn_dim sym; hn_value *value; int elem; }) value_dims;
+    /** While a text is read: definers of symbols whose values are still to come, by name. Root only. */
+    HN_VEC(struct hn_pending_dim { hn_dim sym; const char *name; int elem; }) pending;
 };
 
 #define HN_FOR_NODES(n, g) for (hn_node *n = (g)->first, *n##_next = n ? n->next : NULL; n; n = n##_next, n##_next = n ? n->next : NULL)
@@ -263,8 +265,10 @@ hone_status hn_reinfer(hn_graph *g, hn_diag *dg);
 /** Every failure of every invariant is added to list; true when clean. Cheap subset when !full. */
 bool hn_validate(const hn_graph *g, bool full, hn_diags *list);
 void hn_print(const hn_graph *g, hn_str *out);
-/** Parse what hn_print writes (grammar in docs/ir.md). */
+/** Parse what hn_print writes (grammar in docs/ir.md). Errors: HONE_E_FORMAT with line and column, and what inference raises. */
 hone_status hn_parse(hn_arena *a, const char *text, hn_graph **ret, hn_diag *dg);
+/** As hn_parse; constants too large for the text are taken by name and digest from source (shared, not copied). */
+hone_status hn_parse_like(hn_arena *a, const char *text, const hn_graph *source, hn_graph **ret, hn_diag *dg);
 /** Deep copy into an arena (constants' bytes are shared). ret_map, when given, maps old value ids to new values. */
 hn_graph *hn_clone(hn_arena *a, const hn_graph *g, hn_value ***ret_map);
 /**
