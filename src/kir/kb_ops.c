@@ -346,17 +346,27 @@ hn_kv hn_kb_cast(hn_kb *b, hn_kv x, hn_dtype t)
     return emit(b, HN_KOP_CAST, hn_ktype_make(t, from.lanes), x, HN_KV_NONE, HN_KV_NONE);
 }
 
+hn_kv hn_kb_cast_in_range(hn_kb *b, hn_kv x, hn_dtype t)
+{
+    hn_kins i = hn_kins_make(HN_KOP_CAST, hn_ktype_make(t, hn_kb_lanes(b, x)));
+
+    if (!hn_dtype_is_float(hn_kb_dtype(b, x)) || !hn_dtype_is_int(t)) return hn_kb_cast(b, x, t);
+    i.a[0] = x.at;
+    i.flags = HN_KCAST_IN_RANGE;
+    return hn_kb_emit(b, i);
+}
+
 hn_kv hn_kb_cast_rint(hn_kb *b, hn_kv x, hn_dtype t)
 {
     const int bits = hn_dtype_bits(t);
 
     if (!hn_dtype_is_int(t) || bits > 16) return hn_kb_cast(b, hn_kb_un(b, HN_KOP_RINT, x), t); /* the cast saturates */
-    /* clamped in float, so that a plain 32-bit conversion and a pack do the rest; NaN goes to the lower end, then to 0 */
+    /* clamped in float, so that a plain 32-bit conversion and a pack do the rest; MAXR sends NaN to the lower end */
     const double hi = hn_dtype_is_signed(t) ? (double)((1 << (bits - 1)) - 1) : (double)((1 << bits) - 1);
     const double lo = hn_dtype_is_signed(t) ? -hi - 1 : 0;
     const hn_kv r = hn_kb_un(b, HN_KOP_RINT, x);
     const hn_kv clamped = hn_kb_bin(b, HN_KOP_MINR, hn_kb_bin(b, HN_KOP_MAXR, r, hn_kb_like(b, x, lo)), hn_kb_like(b, x, hi));
-    return hn_kb_cast(b, hn_kb_cast(b, clamped, HN_I32), t);
+    return hn_kb_cast(b, hn_kb_cast_in_range(b, clamped, HN_I32), t);
 }
 
 hn_kv hn_kb_bitcast(hn_kb *b, hn_kv x, hn_dtype t, int lanes)

@@ -73,6 +73,10 @@ typedef enum hn_kmem_flag {
     HN_KMEM_STREAM = 2, /* store: not to be read again soon (non-temporal; address aligned to the vector) */
 } hn_kmem_flag;
 
+typedef enum hn_kcast_flag {
+    HN_KCAST_IN_RANGE = 1, /* float to int: the program promises a number that fits; spares the saturation */
+} hn_kcast_flag;
+
 /** One instruction, 32 bytes, no padding. Unused operands are -1, unused fields 0. */
 typedef struct hn_kins {
     uint8_t op, dtype, lanes, flags;
@@ -298,7 +302,9 @@ hn_kv hn_kb_index(hn_kb *b, int n, const hn_kv *index, const int64_t *stride);
 
 /* conversion and lanes */
 hn_kv hn_kb_cast(hn_kb *b, hn_kv x, hn_dtype t);
-/** Float to a narrower int clamped to its range, nearest even: what QuantizeLinear does. */
+/** As cast from a float that is known to fit t; undefined otherwise. */
+hn_kv hn_kb_cast_in_range(hn_kb *b, hn_kv x, hn_dtype t);
+/** Float to a narrower int clamped to its range, nearest even: what QuantizeLinear does. NaN goes to the lower end for 8 and 16 bits. */
 hn_kv hn_kb_cast_rint(hn_kb *b, hn_kv x, hn_dtype t);
 hn_kv hn_kb_bitcast(hn_kb *b, hn_kv x, hn_dtype t, int lanes);
 hn_kv hn_kb_splat(hn_kb *b, hn_kv x, int lanes); /* itself when it has these lanes already */
