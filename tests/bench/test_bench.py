@@ -1,4 +1,4 @@
-"""The benchmark scripts: statistics, errors, the worker protocol, the model table."""
+"""The scripts around the program: statistics, errors, worker protocol, model table, counting, verdicts."""
 
 import pathlib
 import re
@@ -9,9 +9,12 @@ import unittest
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "bench"))
-import contest  # noqa: E402
-import models   # noqa: E402
+sys.path[:0] = [str(ROOT / d) for d in ("bench", "scripts", "tests/conformance")]
+import bench              # noqa: E402
+import check              # noqa: E402
+import contest            # noqa: E402
+import models             # noqa: E402
+import run as conformance  # noqa: E402
 
 # A worker that speaks the protocol and takes a known time: the driver is tested without any peer.
 FAKE = r"""
@@ -152,6 +155,73 @@ class Table(unittest.TestCase):
             files = models.save_inputs(m, tmp)
             self.assertEqual(set(files), set(m.inputs))
             self.assertEqual(np.load(files["sr"]).item(), 16000)
+
+
+class Goals(unittest.TestCase):
+    @staticmethod
+    def row(model="m", ours=1.0, err=1e-7, ort=1.0, ort_err=1e-7, ov=None, ov_err=1e-7):
+        return {"model": model, "threads": 1, "ours_ms": ours, "ours_err": err, "reference": "float64", "error": None,
+                "peers": {"ort": {"ms": ort, "err": ort_err}, "openvino": {"ms": ov, "err": ov_err}}}
+
+    def test_best_peer_counts(self):
+        self.assertAlmostEqual(bench.best_over_ours(self.row(ours=2, ort=3, ov=1)), 0.5)
+        self.assertAlmostEqual(bench.best_over_ours(self.row(ours=2, ort=3)), 1.5)
+
+    def test_a_peer_that_changed_the_arithmetic_does_not(self):
+        self.assertAlmostEqual(bench.best_over_ours(self.row(ort=3, ov=1, ov_err=3e-2)), 3)
+        # Both bounds must be broken: 10x ours, and 1e-4.
+        self.assertAlmostEqual(bench.best_over_ours(self.row(ort=3, ov=1, ov_err=9e-5)), 1)
+        self.assertAlmostEqual(bench.best_over_ours(self.row(ort=3, ov=1, err=1e-2, ov_err=3e-2)), 1)
+
+    def test_each_goal_can_be_missed(self):
+        self.assertTrue(all(met for _, met in bench.judge([self.row()])))
+        bad = {"runs": [self.row(), self.row("b", ours=None)],
+               "geometric": [self.row(ort=0.8)],
+               "worst": [self.row(ort=9), self.row("b", ort=0.5)],
+               "silero": [self.row("silero", ort=0.97), self.row(ort=3)],
+               "error": [self.row(err=3e-6)]}
+        for word, rows in bad.items():
+            missed = [text for text, met in bench.judge(rows) if not met]
+            self.assertEqual(len(missed), 1, word)
+            self.assertIn(word, missed[0])
+
+
+class Counting(unittest.TestCase):
+    GOOD = "[==========] 3 test(s) run.[  PASSED  ] 2 test(s).\n[  SKIPPED ] 1 test(s), listed below:\n"
+    BAD = ("[  PASSED  ] 2 test(s).\n[  FAILED  ] 1 test(s), listed below:\n[  FAILED  ] dims_fold\n\n"
+           " 1 FAILED TEST(S)\n")
+
+    def count(self, rc, out):
+        t = check.count_program("p", rc, out)
+        return t.passed, t.failed, t.skipped
+
+    def test_cmocka(self):
+        self.assertEqual(self.count(0, self.GOOD), (2, 0, 1))
+        self.assertEqual(self.count(1, self.BAD), (2, 1, 0))
+        self.assertEqual(check.count_program("p", 1, self.BAD).failures, ["p: dims_fold"])
+
+    def test_a_crash_is_a_failure(self):
+        self.assertEqual(self.count(-11, ""), (0, 1, 0))
+        self.assertEqual(self.count(1, self.GOOD), (2, 1, 1))     # a leak reported after all cases passed
+
+    def test_plain_lines(self):
+        self.assertEqual(self.count(1, "x\nlint: 4 passed, 2 failed, 1 skipped\n"), (4, 2, 1))
+        self.assertEqual(self.count(0, "no summary at all\n"), (1, 0, 0))
+
+
+class Conformance(unittest.TestCase):
+    def test_the_list_must_match_both_ways(self):
+        got = {"a": ("pass", ""), "b": ("fail", "wrong"), "c": ("skip", "strings")}
+        self.assertEqual(conformance.judge(got, {"b": "x", "c": "y"}, True), [])
+        self.assertEqual(len(conformance.judge(got, {"c": "y"}, True)), 1)               # b is not listed
+        self.assertEqual(len(conformance.judge(got, {"a": "x", "b": "x", "c": "y"}, True)), 1)   # a passes
+        self.assertEqual(len(conformance.judge(got, {"b": "x", "c": "y", "d": "z"}, True)), 1)   # no case d
+
+    def test_list_needs_reasons(self):
+        self.assertEqual(conformance.expected("# note\n\na\tstrings\n"), {"a": "strings"})
+        for text in ("a\n", "a\t \n", "a\tx\na\ty\n"):
+            with self.assertRaises(SystemExit):
+                conformance.expected(text)
 
 
 class Requirements(unittest.TestCase):
