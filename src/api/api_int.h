@@ -1,0 +1,48 @@
+/* Inside the edge: handles behind the public names. */
+#ifndef HN_API_API_INT_H
+#define HN_API_API_INT_H
+
+#include <hone/hone.h>
+
+#include "base/diag.h"
+#include "base/os.h"
+#include "build/build.h"
+#include "core/core.h"
+#include "ir/ir.h"
+
+struct hone_model {
+    hn_arena *a;
+    hn_graph *g;
+    char *path;
+    hn_digest digest;
+};
+
+struct hone_report {
+    char *json;
+};
+
+/** Hand a diag (and what was found with it) to the caller as an error; yields dg->code. problems may be NULL. */
+hone_status hn_api_fail(hone_error **err, const hn_diag *dg, const hn_diags *problems);
+/** Fill *ret from a value's name and type. */
+void hn_api_io(hone_io *ret, const char *name, bool is_output, const hn_tdesc *t, const hn_symtab *syms, hn_arena *a);
+hone_status hn_api_report(const hn_str *json, hone_report **ret, hn_diag *dg);
+char *hn_api_string(const hn_str *s); /* malloc'd copy */
+/** A progress callback with times added. */
+typedef struct hn_api_progress {
+    hone_progress_fn fn;
+    void *user;
+    int64_t start_ns;
+} hn_api_progress;
+bool hn_api_step(void *progress, const char *phase, int64_t done, int64_t total);
+
+/** Options with defaults filled in; strings live in `a`. */
+typedef struct hn_api_build {
+    hn_target target;
+    hn_route route;
+    hn_build_opts o;
+    hn_api_progress progress;
+} hn_api_build;
+hone_status hn_api_build_options(hn_arena *a, const hone_build_options *in, hn_api_build *ret, hn_diag *dg);
+void hn_api_report_json(const hn_build_report *r, const hone_model *m, hn_str *out);
+
+#endif
