@@ -1,0 +1,35 @@
+/* Pipelines as data. */
+#include "pass/pass.h"
+
+#include <string.h>
+
+static const hn_pipeline_step default_steps[] = {
+    { "fold_if", 0 }, { "fold_constants", 0 }, { "fold_identity", 0 }, { "merge_equal", 0 },
+    { "expand_composites", 1 }, { "fold_if", 1 }, { "fold_constants", 1 }, { "fold_identity", 1 }, { "merge_equal", 1 },
+    { NULL, 0 },
+};
+
+/* Only what building needs: composites that no tactic takes must go. */
+static const hn_pipeline_step none_steps[] = { { "expand_composites", 0 }, { NULL, 0 } };
+
+static const hn_pipeline pipelines[] = {
+    { "default", default_steps, 8 },
+    { "none", none_steps, 16 },
+};
+
+int hn_pipeline_count(void)
+{
+    return HN_COUNT(pipelines);
+}
+
+const hn_pipeline *hn_pipeline_at(int i)
+{
+    return &pipelines[i];
+}
+
+const hn_pipeline *hn_pipeline_find(const char *name)
+{
+    for (int i = 0; i < HN_COUNT(pipelines); i++)
+        if (strcmp(pipelines[i].name, name) == 0) return &pipelines[i];
+    return NULL;
+}
