@@ -1,0 +1,32 @@
+/* Inside src/codegen: what parent and worker say to each other. Both come from one build; every message carries the revision. */
+#ifndef HN_CODEGEN_CODEGEN_INT_H
+#define HN_CODEGEN_CODEGEN_INT_H
+
+#include "codegen/codegen.h"
+
+enum { HN_WORKER_MAGIC = 0x314b5748 }; /* "HWK1" */
+
+/** Followed by n bytes of hn_kfunc_write. */
+typedef struct hn_worker_request {
+    uint32_t magic, rev;
+    uint64_t n;
+    hn_target target;
+} hn_worker_request;
+
+/** Followed by n bytes of code. */
+typedef struct hn_worker_reply {
+    uint32_t magic, rev;
+    uint64_t n;
+    uint32_t entry, align;
+    int32_t frame_bytes, n_stack_ref;
+    int64_t compile_ns;
+    int32_t dying, pad; /* the worker ends after this reply */
+    hn_diag diag;       /* code HONE_OK on success; its file pointer means nothing here */
+} hn_worker_reply;
+
+/** Every compilation depends on these: generator revision and LLVM version, as built. */
+void hn_codegen_hash_version(hn_hasher *h);
+/** The worker program, as a heap string. HONE_E_NOTFOUND says where it was looked for. */
+hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg);
+
+#endif

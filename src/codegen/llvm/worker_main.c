@@ -1,0 +1,97 @@
+/* hone-worker: reads kernel programs on stdin, answers with code on stdout. LLVM lives and, at worst, dies here alone. */
+#include "codegen/codegen_int.h"
+
+#include <llvm-c/ErrorHandling.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int reply_fd = -1;
+
+static bool read_exact(void *data, size_t n)
+{
+    uint8_t *p = data;
+
+    while (n) {
+        const ssize_t k = read(STDIN_FILENO, p, n);
+        if (k <= 0) return false;
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+static bool write_exact(const void *data, size_t n)
+{
+    const uint8_t *p = data;
+
+    while (n) {
+        const ssize_t k = write(reply_fd, p, n);
+        if (k <= 0) return false;
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+static bool answer(const hn_code *code, const hn_diag *dg, bool dying)
+{
+    hn_worker_reply r = { .magic = HN_WORKER_MAGIC, .rev = HN_CODEGEN_REV, .entry = code->entry, .align = code->align,
+                          .frame_bytes = code->frame_bytes, .n_stack_ref = code->n_stack_ref,
+                          .compile_ns = code->compile_ns, .dying = dying, .diag = *dg };
+
+    r.n = dg->code == HONE_OK ? code->n : 0;
+    r.diag.file = NULL;
+    return write_exact(&r, sizeof(r)) && write_exact(code->at, r.n);
+}
+
+static char compiling[64]; /* for the last words */
+
+/* LLVM ends the process after this; say why first. */
+static void on_fatal(const char *reason)
+{
+    const hn_code none = { .align = 1 };
+    hn_diag dg = { 0 };
+
+    (void)HN_RAISE(&dg, HONE_E_INTERNAL, "LLVM gave up on kernel \"%s\": %.300s", compiling, reason);
+    answer(&none, &dg, true);
+    _exit(70);
+}
+
+static bool serve_one(const hn_worker_request *req)
+{
+    hn_arena *a = hn_arena_create();
+    void *program = a ? hn_arena_alloc(a, 1, req->n) : NULL;
+    hn_code code = { .align = 1 };
+    hn_diag dg = { 0 };
+    hn_kfunc f;
+
+    if (!program || !read_exact(program, req->n)) return false;
+    if (hn_kfunc_read(a, program, req->n, &f, &dg) == HONE_OK) {
+        snprintf(compiling, sizeof(compiling), "%s", f.name);
+        (void)hn_codegen_llvm.compile(&f, &req->target, a, &code, &dg);
+    }
+    const bool ok = answer(&code, &dg, false);
+    hn_arena_destroy(a);
+    return ok;
+}
+
+int main(void)
+{
+    hn_worker_request req;
+
+    /* stdout carries replies alone: whatever else is printed goes to stderr */
+    reply_fd = dup(STDOUT_FILENO);
+    if (reply_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 71;
+    signal(SIGPIPE, SIG_IGN);
+    LLVMInstallFatalErrorHandler(on_fatal);
+    while (read_exact(&req, sizeof(req))) {
+        if (req.magic != HN_WORKER_MAGIC || req.rev != HN_CODEGEN_REV || req.n > (1u << 30)) {
+            fprintf(stderr, "hone-worker: started by another build of hone\n");
+            return 72;
+        }
+        if (!serve_one(&req)) return 0;
+    }
+    return 0;
+}
