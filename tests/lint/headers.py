@@ -9,6 +9,15 @@ C_FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unu
 CXX_FLAGS = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
 
 
+def llvm_include():
+    """Where the compiler's headers are, for the one folder that includes them."""
+    for name in ("llvm-config-19", "llvm-config"):
+        if shutil.which(name):
+            where = subprocess.run([name, "--includedir"], capture_output=True, text=True).stdout.strip()
+            return [f"-isystem{where}"] if where else []
+    return []
+
+
 def compile_alone(root, rel, cmd):
     # Included, not compiled: a header given as the main file would lose "#pragma once" warnings and the like.
     src = f'#include "{root / rel}"\nextern int hn_translation_unit_not_empty;\n'
@@ -24,7 +33,7 @@ def compile_alone(root, rel, cmd):
 def run(root, builds=()):
     """builds: build folders whose generated headers may be needed."""
     cc = os.environ.get("CC", "gcc")
-    inc = ["-Isrc", "-Iinclude"]
+    inc = ["-Isrc", "-Iinclude"] + llvm_include()
     for b in builds:
         inc += [f"-I{d}" for d in sorted({str(p.parent) for p in b.rglob("*.pb-c.h")})]
     headers = sorted(p.relative_to(root) for top in ("src", "include", "cli") for p in (root / top).rglob("*.h"))
