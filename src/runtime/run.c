@@ -1,0 +1,287 @@
+/* The step loop. */
+#include <string.h>
+
+#include "core/core.h"
+#include "runtime/runtime_int.h"
+
+static hone_status run_range(hn_context *c, uint32_t i, uint32_t end, hn_diag *dg);
+
+/* ---- buffers ---- */
+static hone_status bad_part(const hn_context *c, uint32_t buf, hn_diag *dg)
+{
+    const hn_plan_buf *x = &c->plan->buf[buf];
+    return HN_RAISE(dg, HONE_E_SHAPE, "\"%s\" would take bytes %lld to %lld of \"%s\", which has %lld", hn_buf_name(c, buf),
+                    (long long)c->reg[x->offset_reg], (long long)c->reg[x->offset_reg] + (long long)c->reg[x->size],
+                    hn_buf_name(c, x->ref), (long long)c->buf[x->ref].bytes);
+}
+
+/* Address and size of a buffer now. */
+static hone_status locate(const hn_context *c, uint32_t buf, uint8_t **ret, int64_t *ret_bytes, hn_diag *dg)
+{
+    const hn_plan_buf *x = &c->plan->buf[buf];
+    const hn_buf_state *st = &c->buf[buf];
+
+    if (x->kind != HN_BUF_PART) {
+        *ret = st->ptr, *ret_bytes = st->bytes;
+        return HONE_OK;
+    }
+    const int64_t at = c->reg[x->offset_reg], bytes = c->reg[x->size];
+    const hn_buf_state *whole = &c->buf[x->ref];
+    if (HN_UNLIKELY(at < 0 || bytes < 0 || at > whole->bytes || bytes > whole->bytes - at)) return bad_part(c, buf, dg);
+    *ret = whole->ptr ? whole->ptr + at : NULL, *ret_bytes = bytes;
+    return HONE_OK;
+}
+
+/* ---- steps ---- */
+static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
+{
+    const hn_plan *p = c->plan;
+    const uint32_t *buf = &p->list[s->u.kernel.buf], *arg = &p->list[s->u.kernel.arg];
+    uint8_t *at;
+    int64_t bytes;
+    hn_launch l = {
+        .entry = p->kernel[s->u.kernel.kernel].entry, .buf = c->arg_buf, .arg = c->arg_reg, .n_buf = s->u.kernel.n_buf,
+        .n_arg = s->u.kernel.n_arg, .extent = c->reg[s->u.kernel.extent], .grain = s->u.kernel.grain,
+        .trip_ps = c->reg[s->u.kernel.trip_ps], .max_threads = (int)HN_MIN(s->u.kernel.max_threads, (uint32_t)INT32_MAX),
+        .scratch_bytes = s->u.kernel.scratch == HN_NO ? 0 : c->reg[s->u.kernel.scratch],
+    };
+
+    if (l.extent <= 0) return HONE_OK;
+    for (uint32_t i = 0; i < l.n_buf; i++) {
+        HN_TRY(locate(c, HN_ARG_BUF(buf[i]), &at, &bytes, dg));
+        c->arg_buf[i] = at;
+    }
+    for (uint32_t i = 0; i < l.n_arg; i++)
+        c->arg_reg[i] = c->reg[arg[i]];
+    return hn_queue_launch(c->queue, c->engine->module, &l, dg);
+}
+
+static int64_t reg_or_zero(const hn_context *c, uint32_t r)
+{
+    return r == HN_NO ? 0 : c->reg[r];
+}
+
+/* Bytes [off, off + n) of a buffer, checked. */
+static hone_status slice(const hn_context *c, uint32_t buf, int64_t off, int64_t n, uint8_t **ret, hn_diag *dg)
+{
+    uint8_t *at;
+    int64_t bytes;
+
+    HN_TRY(locate(c, buf, &at, &bytes, dg));
+    if (off < 0 || n < 0 || off > bytes || n > bytes - off)
+        return HN_RAISE(dg, HONE_E_SHAPE, "bytes %lld to %lld of \"%s\", which has %lld", (long long)off, (long long)(off + n),
+                        hn_buf_name(c, buf), (long long)bytes);
+    *ret = at ? at + off : NULL;
+    return HONE_OK;
+}
+
+static hone_status run_copy(const hn_context *c, const hn_step *s, hn_diag *dg)
+{
+    const int64_t n = c->reg[s->u.copy.bytes];
+    uint8_t *dst, *src;
+
+    HN_TRY(slice(c, s->u.copy.dst, reg_or_zero(c, s->u.copy.dst_off), n, &dst, dg));
+    HN_TRY(slice(c, s->u.copy.src, reg_or_zero(c, s->u.copy.src_off), n, &src, dg));
+    return n ? hn_queue_copy(c->queue, dst, src, (size_t)n, dg) : HONE_OK;
+}
+
+static hone_status run_read(hn_context *c, const hn_step *s, hn_diag *dg)
+{
+    const uint32_t t = s->u.read.dtype;
+    const int64_t size = hn_dtype_bits((hn_dtype)t) / 8, elem = reg_or_zero(c, s->u.read.elem);
+    union {
+        int64_t i64;
+        int32_t i32;
+        uint8_t u8;
+    } v = { 0 };
+    uint8_t *at;
+
+    if (elem < 0 || elem > INT64_MAX / 8) return HN_RAISE(dg, HONE_E_SHAPE, "element %lld of \"%s\"", (long long)elem, hn_buf_name(c, s->u.read.buf));
+    HN_TRY(slice(c, s->u.read.buf, elem * size, size, &at, dg));
+    HN_TRY(hn_queue_read(c->queue, &v, at, (size_t)size, dg));
+    c->reg[s->u.read.reg] = t == HN_I64 ? v.i64 : t == HN_I32 ? v.i32 : t == HN_BOOL ? v.u8 != 0 : v.u8;
+    return HONE_OK;
+}
+
+/* ---- memory that grows ---- */
+static hone_status grow(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep, hn_diag *dg)
+{
+    hn_buf_state *const st = &c->buf[buf];
+
+    if (bytes < 0) return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, buf), (long long)bytes);
+    const hn_io_state *io = c->plan->buf[buf].kind == HN_BUF_OUTPUT ? &c->io[c->plan->buf[buf].ref] : NULL;
+    if (!io || !io->bound) {
+        HN_TRY(hn_heap_resize(c, buf, bytes, keep, dg));
+    } else if (bytes > io->capacity) {
+        hn_hint(dg, "Leave the output unbound and the context makes room for it.");
+        return HN_RAISE(dg, HONE_E_INVALID, "output \"%s\" needs %lld bytes, %lld are bound", hn_buf_name(c, buf),
+                        (long long)bytes, (long long)io->capacity);
+    } else {
+        st->ptr = io->bound;
+    }
+    st->bytes = bytes;
+    return HONE_OK;
+}
+
+static hone_status run_alloc(hn_context *c, const hn_step *s, hn_diag *dg)
+{
+    for (uint32_t k = 0; k < s->u.alloc.n; k++) {
+        const uint32_t buf = c->plan->list[s->u.alloc.first + k];
+        HN_TRY(grow(c, buf, c->reg[c->plan->buf[buf].size], 0, dg));
+    }
+    return HONE_OK;
+}
+
+static hone_status run_append(hn_context *c, const hn_step *s, hn_diag *dg)
+{
+    const int64_t n = c->reg[s->u.append.bytes], old = c->buf[s->u.append.dst].bytes;
+    int64_t sum;
+    uint8_t *src;
+
+    HN_TRY(slice(c, s->u.append.src, 0, n, &src, dg));
+    if (__builtin_add_overflow(old, n, &sum)) sum = -1;
+    HN_TRY(grow(c, s->u.append.dst, sum, old, dg));
+    HN_TRY(slice(c, s->u.append.src, 0, n, &src, dg)); /* again: it may be part of what moved */
+    return n ? hn_queue_copy(c->queue, c->buf[s->u.append.dst].ptr + old, src, (size_t)n, dg) : HONE_OK;
+}
+
+/* ---- blocks ---- */
+static hone_status run_if(hn_context *c, const hn_step *s, uint32_t i, hn_diag *dg)
+{
+    const uint32_t then = i + 1, otherwise = then + s->u.branch.n_then;
+
+    if (c->reg[s->u.branch.cond]) return run_range(c, then, otherwise, dg);
+    return run_range(c, otherwise, otherwise + s->u.branch.n_else, dg);
+}
+
+static void trade(hn_context *c, const hn_step *s)
+{
+    for (uint32_t k = 0; k < s->u.loop.n_carry; k++) {
+        const uint32_t *pair = &c->plan->list[s->u.loop.carry + 2 * k];
+        const hn_buf_state t = c->buf[pair[0]];
+        c->buf[pair[0]] = c->buf[pair[1]];
+        c->buf[pair[1]] = t;
+    }
+}
+
+static hone_status run_loop(hn_context *c, const hn_step *s, uint32_t i, hn_diag *dg)
+{
+    int64_t turn = 0;
+
+    for (;; turn++) {
+        if (s->u.loop.trip != HN_NO && turn >= c->reg[s->u.loop.trip]) break;
+        if (s->u.loop.cond != HN_NO && !c->reg[s->u.loop.cond]) break;
+        if (s->u.loop.iter != HN_NO) c->reg[s->u.loop.iter] = turn;
+        if (s->u.loop.iter_buf != HN_NO)
+            HN_TRY(hn_queue_write(c->queue, c->buf[s->u.loop.iter_buf].ptr, &turn, sizeof(turn), dg));
+        HN_TRY(run_range(c, i + 1, i + 1 + s->u.loop.n_body, dg));
+        trade(c, s);
+        if (atomic_load_explicit(&c->cancelled, memory_order_relaxed)) return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled in turn %lld of a loop", (long long)turn);
+    }
+    if (s->u.loop.iter != HN_NO) c->reg[s->u.loop.iter] = turn;
+    return HONE_OK;
+}
+
+static hone_status run_step(hn_context *c, const hn_step *s, uint32_t i, hn_diag *dg)
+{
+    switch ((hn_step_kind)s->kind) {
+    case HN_STEP_KERNEL: return run_kernel(c, s, dg);
+    case HN_STEP_COPY: return run_copy(c, s, dg);
+    case HN_STEP_READ: return run_read(c, s, dg);
+    case HN_STEP_SHAPE: return hn_shape_run(c, s->u.shape.first, s->u.shape.n, dg);
+    case HN_STEP_ALLOC: return run_alloc(c, s, dg);
+    case HN_STEP_APPEND: return run_append(c, s, dg);
+    case HN_STEP_IF: return run_if(c, s, i, dg);
+    case HN_STEP_LOOP: return run_loop(c, s, i, dg);
+    }
+    return HN_RAISE(dg, HONE_E_INTERNAL, "step kind %u", s->kind);
+}
+
+static hone_status run_timed(hn_context *c, const hn_step *s, uint32_t i, hn_diag *dg)
+{
+    const int64_t t0 = hn_queue_now_ns(c->queue);
+    HN_TRY(run_step(c, s, i, dg));
+    const int64_t ns = hn_queue_now_ns(c->queue) - t0;
+    hn_step_time *const t = &c->time[i];
+
+    t->n_run++;
+    t->sum_ns += ns;
+    t->min_ns = HN_MIN(t->min_ns, ns);
+    t->threads = hn_queue_threads(c->queue);
+    return HONE_OK;
+}
+
+static uint32_t steps_inside(const hn_step *s)
+{
+    if (s->kind == HN_STEP_IF) return s->u.branch.n_then + s->u.branch.n_else;
+    return s->kind == HN_STEP_LOOP ? s->u.loop.n_body : 0;
+}
+
+static hone_status failed(const hn_context *c, const hn_step *s, uint32_t i, hone_status e, hn_diag *dg)
+{
+    const char *origin = hn_plan_str(c->plan, s->origin);
+    hn_diag_frame(dg, "step %u (%s%s%s)", i, hn_step_kind_name(s->kind), *origin ? ", from " : "", origin);
+    return e;
+}
+
+static hone_status run_range(hn_context *c, uint32_t i, uint32_t end, hn_diag *dg)
+{
+    while (i < end) {
+        const hn_step *s = &c->plan->step[i];
+        if (HN_UNLIKELY(atomic_load_explicit(&c->cancelled, memory_order_relaxed)))
+            return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled before step %u of %u", i, c->plan->n_step);
+        const hone_status e = HN_UNLIKELY(c->profiling) ? run_timed(c, s, i, dg) : run_step(c, s, i, dg);
+        if (HN_UNLIKELY(e)) return e == HONE_E_CANCELLED ? e : failed(c, s, i, e, dg);
+        i += 1 + steps_inside(s);
+    }
+    return HONE_OK;
+}
+
+/* ---- a run ---- */
+static hone_status inputs_ready(hn_context *c, hn_diag *dg)
+{
+    const hn_plan *p = c->plan;
+
+    for (uint32_t i = 0; i < p->n_io; i++) {
+        hn_buf_state *const st = &c->buf[p->io[i].buf];
+        if (p->io[i].flags != HN_IO_INPUT) continue;
+        const char *name = hn_plan_str(p, p->io[i].name);
+        if (!c->io[i].bound && st->bytes > 0) return HN_RAISE(dg, HONE_E_UNBOUND, "input \"%s\" has no buffer", name);
+        if (st->bytes > c->io[i].capacity)
+            return HN_RAISE(dg, HONE_E_INVALID, "input \"%s\" needs %lld bytes, %lld are bound", name, (long long)st->bytes,
+                            (long long)c->io[i].capacity);
+        st->ptr = c->io[i].bound;
+    }
+    return HONE_OK;
+}
+
+static void forget_last_run(hn_context *c)
+{
+    const hn_plan *p = c->plan;
+
+    if (!c->engine->has_late) return; /* no register changed, and nothing was sized while running */
+    memcpy(c->reg, c->reg0, p->n_reg * sizeof(*c->reg));
+    for (uint32_t i = 0; i < p->n_buf; i++)
+        if (p->buf[i].kind == HN_BUF_HEAP || (p->buf[i].flags & HN_BUF_GROWS)) c->buf[i].bytes = 0;
+}
+
+hone_status hn_context_run(hn_context *c, hn_diag *dg)
+{
+    HN_TRY(hn_context_prepare(c, dg));
+    HN_TRY(inputs_ready(c, dg));
+    HN_TRY(hn_outputs_ready(c, dg));
+    forget_last_run(c);
+    c->ran = false;
+    atomic_store_explicit(&c->cancelled, false, memory_order_relaxed);
+    hn_queue_begin(c->queue);
+    hone_status s = run_range(c, 0, c->plan->n_step, dg);
+    if (!s) s = hn_queue_sync(c->queue, dg);
+    hn_queue_end(c->queue);
+    c->ran = s == HONE_OK;
+    return s;
+}
+
+void hn_context_cancel(hn_context *c)
+{
+    atomic_store_explicit(&c->cancelled, true, memory_order_relaxed);
+}

@@ -1,0 +1,73 @@
+/* Engines and contexts from inside. */
+#ifndef HN_RUNTIME_RUNTIME_INT_H
+#define HN_RUNTIME_RUNTIME_INT_H
+
+#include <stdatomic.h>
+
+#include "memplan/memplan.h"
+#include "runtime/runtime.h"
+
+struct hn_engine {
+    atomic_int n_ref;
+    hn_engine_file *file;
+    void *data; /* bytes the file was opened over, or NULL */
+    const hn_plan *plan;
+    hn_device *device;
+    hn_module *module;
+    void **weight;   /* by buffer: where WEIGHT buffers lie on the device, else NULL */
+    bool *reg_late;  /* by register: written while running */
+    bool has_late;   /* some register is: each run starts from a copy */
+    uint32_t *carried; /* ARENA pairs (in, out) of all loops, n_carried of them, for the check of equal sizes */
+    uint32_t n_carried;
+};
+
+/* Where a buffer is now. */
+typedef struct hn_buf_state {
+    uint8_t *ptr;  /* NULL while it has no bytes */
+    int64_t bytes; /* its size now; PART: unused */
+    void *own;     /* memory of the context: HEAP, and outputs that are not bound */
+    int64_t own_bytes;
+} hn_buf_state;
+
+typedef struct hn_io_state {
+    bool has_shape; /* inputs */
+    int64_t dim[HN_PLAN_MAX_RANK];
+    void *bound;
+    int64_t capacity;
+} hn_io_state;
+
+struct hn_context {
+    hn_engine *engine;
+    const hn_plan *plan;
+    hn_queue *queue;
+    int profile;
+    int64_t ceiling; /* INT64_MAX: none */
+    bool prepared, ran;
+    atomic_bool cancelled;
+    int64_t *reg;  /* now */
+    int64_t *reg0; /* as the prefix left them */
+    hn_io_state *io;
+    hn_buf_state *buf;
+    uint8_t *arena;
+    int64_t arena_room; /* allocated */
+    int64_t arena_bytes, arena_bound;
+    int64_t heap_bytes, output_bytes, scratch_bytes;
+    hn_mp_item *item; /* dynamic plans: one per ARENA buffer, in buffer order */
+    void *item_work;
+    int n_item;
+    bool profiling;
+    hn_step_time *time; /* by step; NULL until profiling was asked for */
+    void *arg_buf[HN_PLAN_MAX_ARGS];
+    int64_t arg_reg[HN_PLAN_MAX_ARGS];
+};
+
+/** Run n instructions from `first`. Errors: HONE_E_SHAPE. */
+hone_status hn_shape_run(hn_context *c, uint32_t first, uint32_t n, hn_diag *dg);
+/** Make own memory of a HEAP or GROWS buffer hold `bytes`, keeping the first `keep`; grows by half when it keeps any. */
+hone_status hn_heap_resize(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep, hn_diag *dg);
+/** Memory for outputs whose size is known and that are not bound; checks sizes of bound ones. */
+hone_status hn_outputs_ready(hn_context *c, hn_diag *dg);
+/** Name of buffer's tensor for messages. */
+const char *hn_buf_name(const hn_context *c, uint32_t buf);
+
+#endif
