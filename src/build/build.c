@@ -137,6 +137,7 @@ static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag 
 {
     b->report->n_node_in = count_nodes(b->g);
     HN_TRY(run_passes(b, dg));
+    HN_TRY(hn_layout_assign(b, b->g, dg));
     b->report->n_node_out = count_nodes(b->g);
     HN_TRY(open_tools(b, dg));
     const int64_t t0 = hn_now_ns();

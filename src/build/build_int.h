@@ -78,6 +78,9 @@ bool hn_group_alias_offset(hn_graph *g, const hn_node *n, hn_dim *ret_bytes);
 hone_status hn_region_form(hn_job *b, hn_graph *g, hn_group *group, hn_diag *dg);
 void hn_region_canonicalise(hn_arena *a, hn_graph *g);
 
+/* layout.c: physical layouts for values, reorders where they meet. */
+hone_status hn_layout_assign(hn_job *b, hn_graph *g, hn_diag *dg);
+
 /* choose.c: a tactic for every region of every graph; regions that none takes are split. */
 hone_status hn_choose_all(hn_job *b, hn_diag *dg);
 

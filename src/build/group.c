@@ -30,11 +30,36 @@ typedef enum role {
     ROLE_CONTROL,
 } role;
 
+/* Axes longer than one, in storage order; false for blocked layouts. */
+static bool storage_order(const hn_value *v, int *ret, int *ret_n)
+{
+    *ret_n = 0;
+    for (int i = 0; i < v->type.rank; i++) {
+        const int axis = v->layout.n ? v->layout.at[i].axis : i;
+        if (v->layout.n && v->layout.at[i].block) return false;
+        if (v->type.dim[axis] != 1) ret[(*ret_n)++] = axis;
+    }
+    return !v->layout.n || v->layout.n == v->type.rank;
+}
+
+/* A reorder or transpose whose result is the operand's bytes as they lie. */
+static bool same_bytes(const hn_node *n)
+{
+    int x[HN_MAX_RANK], y[HN_MAX_RANK], nx, ny;
+    if (!storage_order(hn_in(n, 0), x, &nx) || !storage_order(n->out[0], y, &ny) || nx != ny) return false;
+    int rank = 0;
+    const int64_t *perm = n->op == HN_OP_transpose ? hn_attr_is(n, "perm", &rank) : NULL;
+    for (int i = 0; i < nx; i++)
+        if (x[i] != (perm ? (int)perm[y[i]] : y[i])) return false;
+    return true;
+}
+
 bool hn_group_alias_offset(hn_graph *g, const hn_node *n, hn_dim *ret_bytes)
 {
     *ret_bytes = 0;
     if (n->op == HN_OP_reshape || n->op == HN_OP_identity)
         return hn_layout_is_plain(&hn_in(n, 0)->layout) && hn_layout_is_plain(&n->out[0]->layout);
+    if (n->op == HN_OP_reorder || n->op == HN_OP_transpose) return same_bytes(n);
     if (n->op != HN_OP_slice) return false;
     const hn_value *x = hn_in(n, 0), *y = n->out[0];
     const int64_t bits = hn_dtype_bits(x->type.dtype);

@@ -1,0 +1,232 @@
+/* Layout assignment: image-like values get the layout that convolutions want, and keep it as long as readers understand it.
+ *
+ *     x plain -> conv -> relu -> conv -> reshape      =>      x -> reorder -> conv -> relu -> conv -> reorder -> reshape
+ *
+ * One forward walk: convolutions and pools ask for the layout of the knob layout:image, pointwise work and spatial views
+ * carry it on, whoever cannot read it gets a reorder in front. Readers through lazy lowering take any layout.
+ */
+#include "build/build_int.h"
+#include "tactic/lower.h"
+
+#include <string.h>
+
+typedef enum image_layout { IMAGE_PLAIN, IMAGE_CHANNELS_LAST, IMAGE_BLOCKED } image_layout;
+
+enum { CHANNEL_AXIS = 1 };
+
+static bool is_image_op(const hn_node *n)
+{
+    switch (n->op) {
+    case HN_OP_conv: case HN_OP_conv_transpose: case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_lp_pool:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool has_layout(const hn_value *v)
+{
+    return v && v->layout.n != 0;
+}
+
+static bool same_dims(const hn_value *a, const hn_value *b)
+{
+    if (a->type.rank != b->type.rank) return false;
+    for (int i = 0; i < a->type.rank; i++)
+        if (a->type.dim[i] != b->type.dim[i]) return false;
+    return true;
+}
+
+/* Channels that a blocked layout would pad make copies of concat and slice awkward: those values stay channels-last. */
+static hn_layout wanted(const hn_job *b, const hn_value *v, image_layout kind)
+{
+    const int lanes = b->t->vec_bytes / 4;
+    const hn_dim c = v->type.dim[CHANNEL_AXIS];
+    if (kind == IMAGE_BLOCKED && hn_dim_is_const(c) && c % lanes == 0)
+        return hn_layout_blocked(v->type.rank, CHANNEL_AXIS, lanes);
+    return hn_layout_channels_last(v->type.rank);
+}
+
+static hn_value *reorder(hn_builder *b, hn_node *before, hn_value *x, const hn_layout *l)
+{
+    hn_at(b, before);
+    hn_value *y = hn_b1(b, HN_OP_reorder, x, HN_NO_ATTRS);
+    if (y) y->layout = *l;
+    return y;
+}
+
+static void give_operand(hn_builder *b, hn_node *n, int i, const hn_layout *l)
+{
+    hn_value *x = hn_in(n, i);
+    if (hn_layout_eq(&x->layout, l)) return;
+    /* A neighbour may have asked for the same copy. */
+    HN_FOR_USES (u, x)
+        if (u->node && u->node->op == HN_OP_reorder && u->node->graph == n->graph &&
+            hn_layout_eq(&u->node->out[0]->layout, l)) {
+            hn_node *r = u->node;
+            for (hn_node *p = n->prev; p; p = p->prev)
+                if (p == r) {
+                    hn_set_in(n, i, r->out[0]);
+                    return;
+                }
+        }
+    hn_value *y = reorder(b, n, x, l);
+    if (y) hn_set_in(n, i, y);
+}
+
+static void give_plain(hn_builder *b, hn_node *n)
+{
+    static const hn_layout plain = { 0 };
+    for (int i = 0; i < n->n_in; i++)
+        if (has_layout(hn_in(n, i))) give_operand(b, n, i, &plain);
+}
+
+/* First layers read few channels: their kernel takes rows of the plain image directly. */
+enum { FEW_CHANNELS = 4 };
+
+static bool reads_plain(const hn_node *n)
+{
+    const hn_dim c = hn_in(n, 0)->type.dim[CHANNEL_AXIS];
+    return n->op == HN_OP_conv && hn_dim_is_const(c) && c <= FEW_CHANNELS && !has_layout(hn_in(n, 0));
+}
+
+static void place_image_op(hn_job *job, hn_builder *b, hn_node *n)
+{
+    hn_value *x = hn_in(n, 0);
+    if (x->type.rank < 3 || x->type.rank > 4 || n->out[0]->type.dtype != HN_F32) {
+        give_plain(b, n);
+        return;
+    }
+    const image_layout kind =
+        (image_layout)hn_knob_read_node(job->knobs, HN_KNOB_layout_image, n->origin, n->n_origin);
+    if (kind == IMAGE_PLAIN) {
+        give_plain(b, n);
+        return;
+    }
+    if (!reads_plain(n)) {
+        const hn_layout lx = wanted(job, x, kind);
+        give_operand(b, n, 0, &lx);
+    }
+    if (n->n_out == 1) n->out[0]->layout = wanted(job, n->out[0], kind);
+}
+
+/* The layout that full-size operands bring along; the first one wins. */
+static const hn_layout *carried(const hn_node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (has_layout(hn_in(n, i)) && same_dims(hn_in(n, i), n->out[0])) return &hn_in(n, i)->layout;
+    return NULL;
+}
+
+static void place_pointwise(hn_builder *b, hn_node *n)
+{
+    const hn_layout *l = carried(n);
+    if (!l) return; /* small operands are read in whatever layout they have */
+    const hn_layout keep = *l;
+    for (int i = 0; i < n->n_in; i++)
+        if (hn_in(n, i) && !hn_in(n, i)->data && same_dims(hn_in(n, i), n->out[0])) give_operand(b, n, i, &keep);
+    for (int i = 0; i < n->n_out; i++) n->out[i]->layout = keep;
+}
+
+static bool blocked(const hn_layout *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->at[i].block) return true;
+    return false;
+}
+
+/* Concat, pad and slice along space, or along whole channels when they are not blocked. */
+static void place_spatial(hn_builder *b, hn_node *n)
+{
+    hn_value *x = hn_in(n, 0), *y = n->out[0];
+    hn_layout keep = { 0 };
+    for (int i = 0; i < n->n_in; i++)
+        if (has_layout(hn_in(n, i)) && hn_in(n, i)->type.rank == y->type.rank) keep = hn_in(n, i)->layout;
+    if (!keep.n || x->type.rank != y->type.rank) {
+        give_plain(b, n);
+        return;
+    }
+    if (blocked(&keep) && x->type.dim[CHANNEL_AXIS] != y->type.dim[CHANNEL_AXIS]) keep = hn_layout_channels_last(y->type.rank);
+    const int n_full = n->op == HN_OP_concat ? n->n_in : 1;
+    for (int i = 0; i < n_full; i++)
+        if (n->op == HN_OP_concat || has_layout(hn_in(n, i))) give_operand(b, n, i, &keep);
+    y->layout = keep;
+}
+
+static bool reads_any_layout(const hn_node *n)
+{
+    switch (n->op) {
+    case HN_OP_transpose: case HN_OP_reorder: case HN_OP_reduce_sum: case HN_OP_reduce_max: case HN_OP_reduce_min:
+    case HN_OP_reduce_prod:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void place(hn_job *job, hn_builder *b, hn_node *n)
+{
+    if (is_image_op(n)) {
+        place_image_op(job, b, n);
+    } else if (hn_lower_is_pointwise(n)) {
+        place_pointwise(b, n);
+    } else if (n->op == HN_OP_concat || n->op == HN_OP_pad || n->op == HN_OP_slice ||
+               (n->op == HN_OP_gather && n->out[0]->type.rank == hn_in(n, 0)->type.rank && hn_attr_i(n, "axis") > CHANNEL_AXIS)) {
+        place_spatial(b, n);
+    } else if (!reads_any_layout(n)) {
+        give_plain(b, n);
+    }
+}
+
+/* Outputs, and what bodies capture, are plain. */
+static void plain_outputs(hn_builder *b, hn_graph *g)
+{
+    static const hn_layout plain = { 0 };
+    for (int i = 0; i < g->n_out; i++) {
+        hn_value *v = g->out[i].value;
+        if (!has_layout(v) || v->graph != g) continue;
+        hn_builder_init(b, g, b->dg);
+        hn_value *y = hn_b1(b, HN_OP_reorder, v, HN_NO_ATTRS);
+        if (!y) return;
+        y->layout = plain;
+        hn_graph_set_output(g, i, y);
+    }
+}
+
+static bool captured(const hn_graph *g, const hn_value *v)
+{
+    HN_FOR_USES (u, v)
+        if (u->node ? u->node->graph != g : u->graph != g) return true;
+    return false;
+}
+
+static void plain_captures(hn_builder *b, hn_graph *g)
+{
+    static const hn_layout plain = { 0 };
+    HN_FOR_NODES (n, g)
+        for (int i = 0; i < n->n_out; i++) {
+            hn_value *v = n->out[i];
+            if (!has_layout(v) || !captured(g, v)) continue;
+            hn_at(b, n->next ? n->next : n);
+            if (!n->next) hn_builder_init(b, g, b->dg);
+            hn_value *y = hn_b1(b, HN_OP_reorder, v, HN_NO_ATTRS);
+            if (!y) return;
+            y->layout = plain;
+            HN_FOR_USES (u, v)
+                if (u->node && u->node->graph != g) hn_set_in(u->node, u->index, y);
+                else if (!u->node && u->graph != g) hn_graph_set_output(u->graph, u->index, y);
+        }
+}
+
+hone_status hn_layout_assign(hn_job *job, hn_graph *g, hn_diag *dg)
+{
+    hn_builder b;
+    hn_builder_init(&b, g, dg);
+    HN_FOR_NODES (n, g) {
+        place(job, &b, n);
+        for (int i = 0; i < n->n_body; i++) HN_TRY(hn_layout_assign(job, n->body[i], dg));
+    }
+    plain_captures(&b, g);
+    plain_outputs(&b, g);
+    return b.status;
+}

@@ -1,0 +1,21 @@
+/* Build a graph given as text, run the engine, compare with evaluation. */
+#ifndef HN_TESTS_BUILD_RUN_GRAPH_H
+#define HN_TESTS_BUILD_RUN_GRAPH_H
+
+#include "build/build.h"
+#include "eval/eval.h"
+
+typedef struct hn_run_opts {
+    const char *route;      /* NULL: default */
+    bool measure;           /* race candidates */
+    int64_t sym;            /* extent for every symbol; 0: its opt */
+    double tol;             /* relative L2 bound; 0: 1e-5 */
+    uint64_t seed;
+} hn_run_opts;
+
+/** Builds, runs and compares every output; fails the test with the output's name and error. */
+void hn_check_graph(const char *text, const hn_run_opts *o);
+/** The same for a graph in memory (consumed). */
+void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o);
+
+#endif
