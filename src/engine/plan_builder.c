@@ -341,7 +341,8 @@ static uint32_t io_new(hn_pb *b, const char *name, uint32_t flags, uint32_t dtyp
         bad(b, "a rank above the largest");
         return 0;
     }
-    memcpy(x.dim, dim, rank * sizeof(*dim));
+    for (uint32_t k = 0; k < rank; k++)
+        x.dim[k] = dim[k];
     x.buf = buf_new(b, (hn_plan_buf){ .kind = flags == HN_IO_INPUT ? HN_BUF_INPUT : HN_BUF_OUTPUT, .size = HN_NO,
                                       .align = 1, .ref = (uint32_t)b->io.n, .offset_reg = HN_NO }, name);
     if (!hn_vec_push(b->arena, &b->io, x)) return 0;
