@@ -60,12 +60,13 @@ typedef struct hn_proc_limits {
     int64_t memory_bytes; /* RLIMIT_AS; 0: none */
     int64_t cpu_s;        /* RLIMIT_CPU; 0: none */
 } hn_proc_limits;
-/** Start argv[0] in a process group of its own, with pipes to stdin and stdout; dies with the parent. */
+/** Start argv[0] (looked up in $PATH when it has no slash) in a process group of its own, with pipes to stdin and stdout;
+ *  stderr is shared. Dies with the thread that called: spawn from one that outlives the worker. */
 hone_status hn_proc_spawn(const char *const *argv, const hn_proc_limits *limits, hn_proc *ret, hn_diag *dg);
-/** Exact reads and writes with a deadline (0: none); HONE_E_TIMEOUT, HONE_E_CRASH at end of stream. SIGPIPE-safe. */
+/** Exact reads and writes with a deadline on hn_now_ns (0: none); HONE_E_TIMEOUT, HONE_E_CRASH at end of stream. SIGPIPE-safe. */
 hone_status hn_proc_write(hn_proc *p, const void *data, size_t n, int64_t deadline_ns, hn_diag *dg);
 hone_status hn_proc_read(hn_proc *p, void *data, size_t n, int64_t deadline_ns, hn_diag *dg);
-/** Close the pipes, kill the group if it still lives, reap; *ret_how says "exit status 3" or "signal 11 (SIGSEGV)". */
+/** Close the pipes, kill the group if it still lives 0.2 s later, reap; *ret_how says "exit status 3" or "signal 11 (SIGSEGV)". */
 void hn_proc_end(hn_proc *p, char *ret_how, size_t n);
 
 /* ---- threads ---- */
@@ -77,6 +78,8 @@ int hn_cpu_count(void);
  * Thread: hn_pool_run may be called by one thread at a time per pool; no allocation.
  */
 typedef struct hn_pool hn_pool;
+/** n_threads counts the caller; 0: hn_cpu_count(). NULL when memory or threads run out. spin_ns bounds each wait before it
+ *  sleeps. Pinned workers avoid the core that the creating thread is on. */
 hn_pool *hn_pool_create(int n_threads, int64_t spin_ns, bool pin);
 void hn_pool_destroy(hn_pool *p);
 int hn_pool_size(const hn_pool *p);
