@@ -122,6 +122,9 @@ struct hn_graph {
 #define HN_FOR_NODES(n, g) for (hn_node *n = (g)->first, *n##_next = n ? n->next : NULL; n; n = n##_next, n##_next = n ? n->next : NULL)
 #define HN_FOR_USES(u, v)  for (hn_use *u = (v)->uses, *u##_next = u ? u->next : NULL; u; u = u##_next, u##_next = u ? u->next : NULL)
 
+/** The run-time symbol that stands for an extent in which the elements of a list may differ; nothing binds it. */
+#define HN_SYM_ANY "_any"
+
 /* ---- graphs ---- */
 /** An empty root graph in the arena; NULL when out of memory. */
 hn_graph *hn_graph_new(hn_arena *a, const char *name);

@@ -307,7 +307,7 @@ static hone_status symbol(parser *p)
     const hn_dim d = hn_sym_add(p->g->syms, word, by_value ? HN_SYM_VALUE : HN_SYM_INPUT);
     hn_sym *s = hn_sym_get(p->g->syms, d);
     if (!s) return HN_NOMEM(p->dg);
-    if (by_value) HN_TRY(definer(p, d));
+    if (by_value && !take_word(p, "_")) HN_TRY(definer(p, d));
     return take(p, '[') ? bounds(p, s) : HONE_OK;
 }
 

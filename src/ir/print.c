@@ -89,7 +89,8 @@ static void print_symbol(const printer *p, hn_dim sym)
 {
     const hn_sym *s = hn_sym_get(p->root->syms, sym);
     const struct hn_value_dim *d = s->kind == HN_SYM_VALUE ? definer(p->root, sym) : NULL;
-    if (s->kind == HN_SYM_VALUE && !d) return; /* its definer is gone, and so is what it bounded */
+    const bool any = strcmp(s->name, HN_SYM_ANY) == 0;
+    if (s->kind == HN_SYM_VALUE && !d && !any) return; /* its definer is gone, and so is what it bounded */
     hn_str_add(p->out, "sym ");
     print_name(p->out, s->name);
     if (d) {
@@ -97,6 +98,7 @@ static void print_symbol(const printer *p, hn_dim sym)
         print_name(p->out, d->value->name);
         hn_str_addf(p->out, d->elem < 0 ? "#%d" : "[%d]", d->elem < 0 ? -1 - d->elem : d->elem);
     }
+    if (any && !d) hn_str_add(p->out, " = _");
     print_bounds(p->out, s);
     hn_str_add(p->out, "\n");
 }

@@ -80,7 +80,7 @@ static void check_type(checker *c, const hn_value *v)
         int64_t known;
         if (hn_dim_known(c->root->syms, v->type.dim[i], &known) && known < 0)
             BAD_VALUE(c, v, "extent %d is %lld", i, (long long)known);
-        else if (!hn_dim_each_sym(c->root->syms, v->type.dim[i], symbol_is_defined, c))
+        else if (v->kind == HN_TENSOR && !hn_dim_each_sym(c->root->syms, v->type.dim[i], symbol_is_defined, c))
             BAD_VALUE(c, v, "extent %d mentions a symbol whose definer is gone", i);
     }
     check_layout(c, v);

@@ -54,6 +54,22 @@ const char *hn_test_tensor_text(hn_test *t, const hn_tensor *x)
     return text;
 }
 
+/* Results outlive the heap that they came on. */
+static void to_arena(hn_test *t, hn_tensor *x)
+{
+    hn_tensor y = *x;
+    y.owned = false;
+    y.data = x->data ? hn_arena_memdup(t->arena, x->data, x->bytes + 1) : NULL;
+    y.item = x->item ? hn_arena_alloc(t->arena, (size_t)x->n_item + 1, sizeof *x->item) : NULL;
+    for (int i = 0; i < x->n_item; i++) {
+        y.item[i] = x->item[i];
+        x->item[i] = (hn_tensor){ 0 };
+        to_arena(t, &y.item[i]);
+    }
+    hn_tensor_done(x);
+    *x = y;
+}
+
 hn_evaluated hn_test_eval_n(hn_test *t, const char *graph, hn_eval_mode mode, const char *const *in)
 {
     hn_graph *g = hn_test_graph(t, graph);
@@ -67,6 +83,8 @@ hn_evaluated hn_test_eval_n(hn_test *t, const char *graph, hn_eval_mode mode, co
     hn_evaluated e = { .out = hn_arena_alloc(t->arena, (size_t)g->n_out + 1, sizeof(hn_tensor)) };
     CHECK_OK(hn_eval_run(g, &o, x, e.out, &dg), &dg);
     hn_str s = { 0 };
+    for (int i = 0; i < g->n_out; i++)
+        to_arena(t, &e.out[i]);
     for (int i = 0; i < g->n_out; i++)
         hn_str_addf(&s, "%s\n", hn_test_tensor_text(t, &e.out[i]));
     e.text = hn_arena_strdup(t->arena, hn_str_get(&s));

@@ -124,6 +124,94 @@ TEST(eval_nested_loops_capture)
     CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "i64[] 5", "f32[] 2").text, "f32[] 20\n");
 }
 
+TEST(eval_if_of_two_shapes)
+{
+    static const char g[] = "in c bool  in x f32[2]  y = if(c) { a = concat(x, x) {axis=0}  out a } { out x }\n"
+                            "z = reduce_sum(y) {axes=[0]}  out y  out z";
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "bool[] 1", "f32[2] 1 2").text, "f32[4] 1 2 1 2\nf32[1] 6\n");
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "bool[] 0", "f32[2] 1 2").text, "f32[2] 1 2\nf32[1] 3\n");
+}
+
+TEST(eval_loop_carry_grows)
+{
+    static const char g[] = "sym k = p#0\nin n i64  in x f32[1]\n"
+                            "v, trips = loop(n, _, x) { in i i64  in c bool  in p f32[k]\n"
+                            "  q = concat(p, x) {axis=0}  out c  out q }\n"
+                            "d = dims() {dim=[7]}  out v";
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "i64[] 3", "f32[1] 5").text, "f32[4] 5 5 5 5\n");
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "i64[] 0", "f32[1] 5").text, "f32[1] 5\n");
+}
+
+TEST(eval_loop_scans_must_be_alike)
+{
+    static const char g[] = "sym k = p#0\nin n i64  in x f32[1]\n"
+                            "v, s, trips = loop(n, _, x) { in i i64  in c bool  in p f32[k]\n"
+                            "  q = concat(p, x) {axis=0}  out c  out q  out q }\n"
+                            "out s";
+    hn_test_eval_fails(t, g, NULL, HONE_E_SHAPE, "item 1 differs", "i64[] 2", "f32[1] 5", NULL);
+}
+
+TEST(eval_loop_sees_changing_symbols)
+{
+    /* the reshape's extent is the carry's, which differs in every iteration */
+    static const char g[] = "sym k = p#0\nin n i64  in x f32[1]\n"
+                            "v, trips = loop(n, _, x) { in i i64  in c bool  in p f32[k]\n"
+                            "  r = reshape(p) {dim=[1,k]}  q = concat(r, r) {axis=1}  f = reshape(q) {dim=[2*k]}  out c  out f }\n"
+                            "out v";
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "i64[] 2", "f32[1] 5").text, "f32[4] 5 5 5 5\n");
+}
+
+/* ---- lists ---- */
+
+TEST(eval_sequences)
+{
+    static const char g[] = "in x f32[1]  in y f32[2]  const zero i64 = {0}  const last i64 = {-1}\n"
+                            "s = seq_construct(x, y)  s2 = seq_insert(s, y, zero)  s3 = seq_erase(s2, last)  n = seq_length(s3)\n"
+                            "a = seq_at(s3, last)  c = seq_concat(s2) {axis=0}  out s3  out n  out a  out c";
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "f32[1] 1", "f32[2] 2 3").text,
+              "(2; f32[2] 2 3; f32[1] 1)\ni64[] 2\nf32[1] 1\nf32[5] 2 3 1 2 3\n");
+}
+
+TEST(eval_sequence_positions)
+{
+    static const char at[] = "in i i64  in x f32[1]  s = seq_construct(x, x)  a = seq_at(s, i)  out a";
+    hn_test_eval_fails(t, at, NULL, HONE_E_MODEL, "position 2 is outside a sequence of 2", "i64[] 2", "f32[1] 1", NULL);
+    hn_test_eval_fails(t, at, NULL, HONE_E_MODEL, "position -3", "i64[] -3", "f32[1] 1", NULL);
+    hn_test_eval_fails(t, "in i i64  s = seq_construct() {dtype=f32}  a = seq_at(s, i)  out a", NULL, HONE_E_MODEL, "outside",
+                       "i64[] 0", NULL);
+}
+
+TEST(eval_splits)
+{
+    CHECK_STR(hn_test_eval(t, "in x f32[2,3]  s = seq_split(x) {axis=1, keepdims=0}  c = seq_concat(s) {axis=0, new_axis=1}  out s  out c",
+                           HN_EVAL_OWN, "f32[2,3] 1 2 3 4 5 6").text,
+              "(3; f32[2] 1 4; f32[2] 2 5; f32[2] 3 6)\nf32[3,2] 1 4 2 5 3 6\n");
+    CHECK_STR(hn_test_eval(t, "in x f32[5]  const two i64 = {2}  s = seq_split(x, two)  out s", HN_EVAL_OWN,
+                           "f32[5] 1 2 3 4 5").text,
+              "(3; f32[2] 1 2; f32[2] 3 4; f32[1] 5)\n");
+    hn_test_eval_fails(t, "in x f32[5]  const k i64[2] = {2, 2}  s = seq_split(x, k)  out s", NULL, HONE_E_MODEL, "4 of 5",
+                       "f32[5] 1 2 3 4 5", NULL);
+}
+
+TEST(eval_loop_carries_sequence)
+{
+    static const char g[] = "in n i64  in x f32[1]  e = seq_construct() {dtype=f32}\n"
+                            "v, trips = loop(n, _, e) { in i i64  in c bool  in s seq(f32[1])\n"
+                            "  f = cast(i) {to=f32}  y = add(x, f)  r = seq_insert(s, y)  out c  out r }\n"
+                            "out v";
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "i64[] 3", "f32[1] 5").text, "(3; f32[1] 5; f32[1] 6; f32[1] 7)\n");
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "i64[] 0", "f32[1] 5").text, "(0)\n");
+}
+
+TEST(eval_optionals)
+{
+    static const char g[] = "in x f32[1]  o = opt_make(x)  e = opt_make() {dtype=f32}  a = opt_has(o)  b = opt_has(e)  y = opt_get(o)\n"
+                            "i = identity(e)  out a  out b  out y  out i  out o";
+    CHECK_STR(hn_test_eval(t, g, HN_EVAL_OWN, "f32[1] 5").text, "bool[] 1\nbool[] 0\nf32[1] 5\n(0)\n(1; f32[1] 5)\n");
+    hn_test_eval_fails(t, "in x f32[1]  e = opt_make() {dtype=f32}  y = opt_get(e)  z = add(x, x)  out y  out z", NULL,
+                       HONE_E_MODEL, "empty", "f32[1] 5", NULL);
+}
+
 /* ---- limits ---- */
 
 static bool stop_at_two(void *user, int done, int total)
@@ -183,6 +271,8 @@ TEST(eval_tap_sees_every_result)
     hn_diag dg = { 0 };
     CHECK_OK(hn_eval_run(g, &o, in, out, &dg), &dg);
     CHECK_EQ(n, 3 + 3); /* three muls, three results of the loop */
+    for (int i = 0; i < 3; i++)
+        hn_tensor_done(&out[i]);
 }
 
 /* ---- folding ---- */
