@@ -37,6 +37,6 @@ hn_kv hn_kidx_axis(hn_lower *l, const hn_kidx *idx, int a);
 bool hn_kidx_uniform(const hn_kidx *idx, int a);
 /** Make axis a all-lanes-equal at x, or the vector x. */
 void hn_kidx_set(hn_kidx *idx, int a, hn_kv x, int64_t step, bool is_vec);
-bool hn_lower_dtype_ok(hn_dtype t);
+
 
 #endif

@@ -1,0 +1,113 @@
+/* Convolutions of any rank, dtype and layout, plain loops with bounds checks a tap: the fallback. Vectors lie along output
+ * channels where the result stores them densest, else there are none. */
+#include "tactic/cpu/loops.h"
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    if (r->root->op != HN_OP_conv) return HN_FIT_OP;
+    if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
+    return HN_FIT_YES;
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    (void)p;
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_roofline_ns(t, w.flops, w.bytes, 0.02, 0.3) + 200;
+}
+
+typedef struct cv {
+    hn_lower *l;
+    const hn_region *r;
+    const hn_value *x, *w, *bias, *y;
+    const int64_t *stride, *dilation;
+    const hn_dim *pad;
+    int spatial;
+    int64_t group;
+    hn_kv at[HN_MAX_RANK]; /* result */
+} cv;
+
+static hn_kv zero_of(hn_kb *b, hn_dtype t)
+{
+    return hn_dtype_is_float(t) ? hn_kb_float(b, t, 1, 0) : hn_kb_int(b, t, 1, 0);
+}
+
+static hn_kv value_at(cv *c, const hn_value *v, const hn_kv *at, hn_kv mask)
+{
+    hn_kidx idx;
+    hn_kidx_init(&idx, v->type.rank, at);
+    return hn_lower_value(c->l, v, &idx, mask);
+}
+
+/* x index of every spatial axis under tap `tap`, and whether all are inside. */
+static hn_kv tap_index(cv *c, const hn_kv *tap, hn_kv *at)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv ok = HN_KV_NONE;
+    for (int s = 0; s < c->spatial; s++) {
+        const hn_kv o = hn_kb_muli(b, c->at[2 + s], c->stride[s]), k = hn_kb_muli(b, tap[2 + s], c->dilation[s]);
+        at[2 + s] = hn_kb_sub(b, hn_kb_add(b, o, k), hn_lower_dim(c->l, c->pad[s]));
+        const hn_kv in = hn_kb_and(b, hn_kb_ge(b, at[2 + s], hn_kb_i(b, 0)),
+                                   hn_kb_lt(b, at[2 + s], hn_lower_dim(c->l, c->x->type.dim[2 + s])));
+        ok = hn_kv_is(ok) ? hn_kb_and(b, ok, in) : in;
+    }
+    return ok;
+}
+
+static void accumulate(cv *c, hn_kvar acc)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK];
+    tap[0] = c->at[1];
+    /* taps outside, channels inside: one bounds check serves all channels of a tap */
+    const uint32_t axes = hn_loops_all(c->w) & ~3u;
+    const int open = hn_loops_open(c->l, c->w, axes, tap);
+    const hn_kv ok = tap_index(c, tap, at);
+    if (hn_kv_is(ok)) hn_kb_if(b, ok);
+    tap[1] = hn_kb_forn(b, hn_lower_dim(c->l, c->w->type.dim[1]));
+    hn_lower_forget(c->l);
+    const hn_kv per_group = hn_kb_idiv(b, hn_lower_dim(c->l, c->w->type.dim[0]), hn_kb_i(b, c->group));
+    const hn_kv first = hn_kb_mul(b, hn_kb_idiv(b, c->at[1], per_group), hn_lower_dim(c->l, c->w->type.dim[1]));
+    at[0] = c->at[0];
+    at[1] = hn_kb_add(b, first, tap[1]);
+    const hn_kv x = value_at(c, c->x, at, HN_KV_NONE), w = value_at(c, c->w, tap, HN_KV_NONE);
+    const hn_kv sum = hn_kb_get(b, acc);
+    hn_kb_set(b, acc, hn_dtype_is_float(hn_kb_dtype(b, x)) ? hn_kb_fma(b, x, w, sum) : hn_kb_add(b, sum, hn_kb_mul(b, x, w)));
+    hn_kb_end(b);
+    if (hn_kv_is(ok)) hn_kb_end(b);
+    hn_loops_close(c->l, open);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    (void)p;
+    int n;
+    hn_kb *b = hn_kb_new(ret->arena, "conv_any_naive__cpu");
+    hn_lower *l = hn_lower_new(ret->arena, b, r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    cv c = { .l = l, .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0] };
+    c.spatial = c.x->type.rank - 2;
+    c.group = hn_attr_i(r->root, "group");
+    c.stride = hn_attr_is(r->root, "stride", &n);
+    c.dilation = hn_attr_is(r->root, "dilation", &n);
+    c.pad = hn_attr_is(r->root, "pad_begin", &n);
+    const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, c.y, hn_loops_all(c.y)));
+    hn_loops_split(l, c.y, hn_loops_all(c.y), hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), c.at);
+    const hn_kv init = c.bias ? value_at(&c, c.bias, &c.at[1], HN_KV_NONE) : zero_of(b, hn_lower_compute_type(c.y->type.dtype));
+    const hn_kvar acc = hn_kb_var(b, init);
+    accumulate(&c, acc);
+    hn_kidx idx;
+    hn_kidx_init(&idx, c.y->type.rank, c.at);
+    hn_lower_seed(l, c.y, hn_kb_get(b, acc));
+    hn_lower_store(l, &idx, HN_KV_NONE);
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+}
+
+const hn_tactic_def hn_tactic_conv_any_naive__cpu = {
+    .name = "conv_any_naive__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .fits = fits, .cost = cost, .emit = emit,
+};

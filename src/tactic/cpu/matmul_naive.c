@@ -1,0 +1,100 @@
+/* Matrix products of any dtype, plain loops: the fallback. Vectors lie along the result's columns where b is row-major. */
+#include "tactic/cpu/loops.h"
+
+enum { P_LANES };
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    if (r->root->op != HN_OP_matmul) return HN_FIT_OP;
+    if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
+    return HN_FIT_YES;
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    const int64_t wide = hn_lower_lanes(t, r->root->out[0]->type.dtype), lanes[] = { 1, wide };
+    hn_space_add_list(ret, "lanes", wide > 1 ? 2 : 1, lanes);
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_work w;
+    hn_region_work(r, &w);
+    const double gather = hn_attr_i(r->root, "trans_b") && p[P_LANES] > 1 ? 0.2 : 1;
+    return hn_roofline_ns(t, w.flops, w.bytes, gather * 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.5) + 200;
+}
+
+typedef struct mm {
+    hn_lower *l;
+    const hn_region *r;
+    const hn_value *a, *b, *y;
+    bool ta, tb;
+    hn_kv at[HN_MAX_RANK]; /* index of the result */
+} mm;
+
+/* Operand index: batch axes of the result broadcast, then the two matrix axes. */
+static hn_kv operand(mm *m, const hn_value *v, hn_kv row, hn_kv col, int vec_axis, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(m->l);
+    const int rank = v->type.rank, shift = m->y->type.rank - rank;
+    hn_kv at[HN_MAX_RANK];
+    for (int a = 0; a < rank - 2; a++) at[a] = v->type.dim[a] == 1 ? hn_kb_i(b, 0) : m->at[a + shift];
+    at[rank - 2] = row;
+    at[rank - 1] = col;
+    hn_kidx idx;
+    hn_kidx_init(&idx, rank, at);
+    idx.lanes = lanes;
+    if (vec_axis >= 0 && lanes > 1) hn_kidx_vector(&idx, vec_axis, lanes);
+    return hn_lower_value(m->l, v, &idx, mask);
+}
+
+static hn_kv multiply_add(hn_kb *b, hn_kv x, hn_kv y, hn_kv acc)
+{
+    if (hn_dtype_is_float(hn_kb_dtype(b, x))) return hn_kb_fma(b, x, y, acc);
+    return hn_kb_add(b, hn_kb_mul(b, x, y), acc);
+}
+
+static void body(hn_kb *b, hn_kv j, int lanes, hn_kv mask, void *user)
+{
+    mm *m = user;
+    const int ra = m->a->type.rank, rb = m->b->type.rank, ry = m->y->type.rank;
+    const hn_dtype t = hn_lower_compute_type(m->y->type.dtype);
+    const hn_kv zero = hn_dtype_is_float(t) ? hn_kb_float(b, t, lanes, 0) : hn_kb_int(b, t, lanes, 0);
+    const hn_kvar acc = hn_kb_var(b, zero);
+    const hn_kv k = hn_kb_forn(b, hn_lower_dim(m->l, m->a->type.dim[m->ta ? ra - 2 : ra - 1]));
+    hn_lower_forget(m->l);
+    const hn_kv i = m->at[ry - 2];
+    const hn_kv x = operand(m, m->a, m->ta ? k : i, m->ta ? i : k, -1, lanes, HN_KV_NONE);
+    const hn_kv y = operand(m, m->b, m->tb ? j : k, m->tb ? k : j, m->tb ? rb - 2 : rb - 1, lanes, mask);
+    hn_kb_set(b, acc, multiply_add(b, hn_kb_splat(b, x, lanes), hn_kb_splat(b, y, lanes), hn_kb_get(b, acc)));
+    hn_kb_end(b);
+    hn_kidx idx;
+    m->at[ry - 1] = j;
+    hn_kidx_init(&idx, ry, m->at);
+    hn_kidx_vector(&idx, ry - 1, lanes);
+    hn_lower_seed(m->l, m->y, hn_kb_get(b, acc));
+    hn_lower_store(m->l, &idx, mask);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    hn_kb *b = hn_kb_new(ret->arena, "matmul_any_naive__cpu");
+    hn_lower *l = hn_lower_new(ret->arena, b, r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    mm m = { .l = l, .r = r, .a = hn_in(r->root, 0), .b = hn_in(r->root, 1), .y = r->root->out[0],
+             .ta = hn_attr_i(r->root, "trans_a"), .tb = hn_attr_i(r->root, "trans_b") };
+    const uint32_t outer = hn_loops_all(m.y) & ~(1u << (m.y->type.rank - 1));
+    const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, m.y, outer));
+    hn_loops_split(l, m.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), m.at);
+    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, m.y->type.dim[m.y->type.rank - 1]), (int)p[P_LANES], HN_KTAIL_MASK,
+                      body, &m);
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+}
+
+const hn_tactic_def hn_tactic_matmul_any_naive__cpu = {
+    .name = "matmul_any_naive__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .fits = fits, .space = space, .cost = cost, .emit = emit,
+};

@@ -1,0 +1,253 @@
+/* Sums, products, maxima and minima over any axes.
+ *
+ * Two forms: where the densest axis is reduced, vectors of partial results run along it and fold at the end ("along"); else
+ * vectors lie across it and each lane is a result of its own ("across"). Pointwise work before and after is evaluated in place.
+ */
+#include "tactic/cpu/loops.h"
+
+enum { P_LANES, P_CHAINS };
+
+static int op_of(const hn_node *n)
+{
+    switch (n->op) {
+    case HN_OP_reduce_sum: return HN_KOP_ADD;
+    case HN_OP_reduce_prod: return HN_KOP_MUL;
+    case HN_OP_reduce_max: return HN_KOP_MAX;
+    case HN_OP_reduce_min: return HN_KOP_MIN;
+    default: return -1;
+    }
+}
+
+static uint32_t reduced_axes(const hn_node *n)
+{
+    int count;
+    uint32_t bits = 0;
+    const int64_t *ax = hn_attr_is(n, "axes", &count);
+    for (int i = 0; i < count; i++) bits |= 1u << ax[i];
+    return bits;
+}
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    if (op_of(r->root) < 0) return HN_FIT_OP;
+    if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
+    return HN_FIT_YES;
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    const int64_t wide = hn_lower_lanes(t, hn_in(r->root, 0)->type.dtype), lanes[] = { 1, wide }, chains[] = { 1, 4 };
+    hn_space_add_list(ret, "lanes", wide > 1 ? 2 : 1, lanes);
+    hn_space_add_list(ret, "chains", 2, chains);
+}
+
+static bool along(const hn_region *r)
+{
+    const hn_value *x = hn_in(r->root, 0);
+    const int dense = hn_loops_dense_axis(x);
+    return dense < 0 || (reduced_axes(r->root) >> dense & 1);
+}
+
+static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    (void)t;
+    const hn_value *x = hn_in(r->root, 0);
+    if (p[P_LANES] == 1) return p[P_CHAINS] == 1;
+    if (x->type.rank == 0) return false;
+    const hn_dim d = x->type.dim[hn_loops_dense_axis(x)];
+    if (hn_dim_is_const(d) && d < p[P_LANES] / 2) return false;
+    return p[P_CHAINS] == 1 || (along(r) && (!hn_dim_is_const(d) || d >= p[P_LANES] * p[P_CHAINS]));
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_work w;
+    hn_region_work(r, &w);
+    const double eff = (double)p[P_LANES] / hn_lower_lanes(t, HN_F32) * (p[P_CHAINS] > 1 || !along(r) ? 0.4 : 0.12);
+    return hn_roofline_ns(t, w.flops, w.bytes, eff, 0.8) + 100;
+}
+
+static hn_kv identity(hn_kb *b, int op, hn_dtype t, int lanes)
+{
+    const bool fl = hn_dtype_is_float(t);
+    switch (op) {
+    case HN_KOP_ADD: return fl ? hn_kb_float(b, t, lanes, 0) : hn_kb_int(b, t, lanes, 0);
+    case HN_KOP_MUL: return fl ? hn_kb_float(b, t, lanes, 1) : hn_kb_int(b, t, lanes, 1);
+    default: break;
+    }
+    const bool max = op == HN_KOP_MAX;
+    if (fl) return hn_kb_float(b, t, lanes, max ? -__builtin_inf() : __builtin_inf());
+    if (t == HN_BOOL) return hn_kb_int(b, t, lanes, !max);
+    const int bits = hn_dtype_bits(t);
+    const int64_t top = hn_dtype_is_signed(t) ? (int64_t)(~0ull >> (65 - bits)) : (int64_t)(~0ull >> (64 - bits));
+    if (max) return hn_kb_int(b, t, lanes, hn_dtype_is_signed(t) ? -top - 1 : 0);
+    return hn_kb_int(b, t, lanes, top);
+}
+
+static hn_kv combine(hn_kb *b, int op, hn_kv x, hn_kv y)
+{
+    if (hn_kb_dtype(b, x) == HN_BOOL) return hn_kb_bin(b, op == HN_KOP_MIN || op == HN_KOP_MUL ? HN_KOP_AND : HN_KOP_OR, x, y);
+    return hn_kb_bin(b, (hn_kop)op, x, y);
+}
+
+/* Fold lanes by halves, as RADD does. */
+static hn_kv fold(hn_kb *b, int op, hn_kv x)
+{
+    for (int lanes = hn_kb_lanes(b, x); lanes > 1; lanes /= 2)
+        x = combine(b, op, hn_kb_slice(b, x, 0, lanes / 2), hn_kb_slice(b, x, lanes / 2, lanes / 2));
+    return x;
+}
+
+typedef struct red {
+    hn_lower *l;
+    const hn_region *r;
+    const hn_value *x;
+    uint32_t axes;
+    int op, lanes, chains, dense;
+    hn_dtype type;
+    hn_kv at[HN_MAX_RANK]; /* index into x */
+    hn_kvar acc[8];
+} red;
+
+static hn_kv element(red *d, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    hn_kidx idx;
+    hn_kidx_init(&idx, d->x->type.rank, d->at);
+    if (lanes > 1) {
+        hn_kidx_vector(&idx, d->dense, lanes);
+        idx.aligned = true;
+    }
+    hn_lower_forget(d->l);
+    const hn_kv x = hn_kb_splat(b, hn_lower_value(d->l, d->x, &idx, mask), lanes);
+    hn_lower_forget(d->l);
+    return hn_kv_is(mask) ? hn_kb_select(b, mask, x, identity(b, d->op, d->type, lanes)) : x;
+}
+
+static void accumulate(red *d, int chain, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const hn_kv x = element(d, lanes, mask);
+    hn_kb_set(b, d->acc[chain], combine(b, d->op, hn_kb_get(b, d->acc[chain]), x));
+}
+
+/* Index of the result that d->at belongs to. */
+static void result_index(red *d, hn_kidx *idx)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const bool keep = hn_attr_i(d->r->root, "keepdims");
+    hn_kv at[HN_MAX_RANK];
+    int n = 0;
+    for (int a = 0; a < d->x->type.rank; a++) {
+        if (d->axes >> a & 1) {
+            if (keep) at[n++] = hn_kb_i(b, 0);
+        } else {
+            at[n++] = d->at[a];
+        }
+    }
+    hn_kidx_init(idx, n, at);
+}
+
+static int result_axis(const red *d, int axis)
+{
+    if (hn_attr_i(d->r->root, "keepdims")) return axis;
+    return axis - __builtin_popcount(d->axes & ((1u << axis) - 1));
+}
+
+/* ---- the densest axis is reduced ---- */
+static void along_row(red *d)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const hn_kv n = hn_lower_dim(d->l, d->x->type.dim[d->dense]);
+    const int step = d->lanes * d->chains;
+    const hn_kv whole = hn_kb_sub(b, n, hn_kb_imod(b, n, hn_kb_i(b, step)));
+    const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), whole, step);
+    for (int c = 0; c < d->chains; c++) {
+        d->at[d->dense] = hn_kb_addi(b, i, c * d->lanes);
+        accumulate(d, c, d->lanes, HN_KV_NONE);
+    }
+    hn_kb_end(b);
+    const hn_kv k = hn_kb_for(b, whole, n, d->lanes);
+    d->at[d->dense] = k;
+    accumulate(d, 0, d->lanes, d->lanes > 1 ? hn_kb_tail_mask(b, k, n, d->lanes) : HN_KV_NONE);
+    hn_kb_end(b);
+}
+
+static void emit_along(red *d)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const uint32_t kept = hn_loops_all(d->x) & ~d->axes;
+    const hn_kv rows = hn_lower_dim(d->l, hn_loops_extent(d->r, d->x, kept));
+    const hn_kv row = hn_kb_parallel(b, hn_kb_ext(b, rows, 1));
+    hn_loops_split(d->l, d->x, kept, row, d->at);
+    for (int c = 0; c < d->chains; c++) d->acc[c] = hn_kb_var(b, identity(b, d->op, d->type, d->lanes));
+    if (d->dense < 0) {
+        accumulate(d, 0, 1, HN_KV_NONE);
+    } else {
+        const int open = hn_loops_open(d->l, d->x, d->axes & ~(1u << d->dense), d->at);
+        along_row(d);
+        hn_loops_close(d->l, open);
+    }
+    hn_kv sum = hn_kb_get(b, d->acc[0]);
+    for (int c = 1; c < d->chains; c++) sum = combine(b, d->op, sum, hn_kb_get(b, d->acc[c]));
+    hn_kidx idx;
+    result_index(d, &idx);
+    hn_lower_seed(d->l, d->r->root->out[0], fold(b, d->op, sum));
+    hn_lower_store(d->l, &idx, HN_KV_NONE);
+}
+
+/* ---- it is kept: a lane a result ---- */
+static void across_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
+{
+    red *d = user;
+    d->at[d->dense] = i;
+    d->acc[0] = hn_kb_var(b, identity(b, d->op, d->type, lanes));
+    const int open = hn_loops_open(d->l, d->x, d->axes, d->at);
+    accumulate(d, 0, lanes, mask);
+    hn_loops_close(d->l, open);
+    hn_kidx idx;
+    result_index(d, &idx);
+    hn_kidx_vector(&idx, result_axis(d, d->dense), lanes);
+    idx.aligned = lanes > 1;
+    hn_lower_seed(d->l, d->r->root->out[0], hn_kb_get(b, d->acc[0]));
+    hn_lower_store(d->l, &idx, mask);
+}
+
+enum { SLICE = 256 }; /* results of a row that one parallel trip covers */
+
+static void emit_across(red *d)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const uint32_t kept = hn_loops_all(d->x) & ~d->axes & ~(1u << d->dense);
+    const hn_dim rows = hn_loops_extent(d->r, d->x, kept), n = d->x->type.dim[d->dense];
+    const hn_dim slices = hn_dim_ceildiv(d->r->g->syms, n, SLICE);
+    const hn_kv trips = hn_lower_dim(d->l, hn_dim_mul(d->r->g->syms, rows, slices));
+    const hn_kv per_row = hn_lower_dim(d->l, slices), extent = hn_lower_dim(d->l, n);
+    const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1));
+    hn_loops_split(d->l, d->x, kept, hn_kb_idiv(b, trip, per_row), d->at);
+    const hn_kv lo = hn_kb_muli(b, hn_kb_imod(b, trip, per_row), SLICE);
+    const hn_kv hi = hn_kb_min(b, hn_kb_addi(b, lo, SLICE), extent);
+    hn_kb_vector_loop(b, lo, hi, d->lanes, HN_KTAIL_MASK, across_body, d);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    hn_kb *b = hn_kb_new(ret->arena, "reduce_any_loop__cpu");
+    hn_lower *l = hn_lower_new(ret->arena, b, r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    red d = { .l = l, .r = r, .x = hn_in(r->root, 0), .axes = reduced_axes(r->root), .op = op_of(r->root),
+              .lanes = (int)p[P_LANES], .chains = (int)p[P_CHAINS] };
+    d.dense = hn_loops_dense_axis(d.x);
+    d.type = hn_lower_compute_type(d.x->type.dtype);
+    if (along(r)) emit_along(&d);
+    else emit_across(&d);
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+}
+
+const hn_tactic_def hn_tactic_reduce_any_loop__cpu = {
+    .name = "reduce_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+};
