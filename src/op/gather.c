@@ -42,7 +42,7 @@ static hone_status ref_gather(const hn_call *c, const hn_view *in, hn_view *out,
     const hn_split3 s = hn_op_split(&in[0].type, axis);
     if (out[0].numel == 0) return HONE_OK;
     for (int64_t k = 0; k < in[1].numel; k++) {
-        int64_t at;
+        int64_t at = 0;
         HN_TRY(resolve(in[1].i[k], s.n, &at, dg));
         for (int64_t o = 0; o < s.outer; o++)
             memcpy(out[0].i + (o * in[1].numel + k) * s.inner, in[0].i + (o * s.n + at) * s.inner,
@@ -111,7 +111,7 @@ static hone_status ref_elements(const hn_call *c, const hn_view *in, hn_view *ou
     hn_walk_add_strided(&w, 0, stride);
     while (hn_walk_next(&w))
         for (int64_t i = 0; i < w.run; i++) {
-            int64_t at;
+            int64_t at = 0;
             HN_TRY(resolve(in[1].i[w.pos + i], in[0].type.dim[axis], &at, dg));
             out[0].i[w.pos + i] = in[0].i[w.at[0] + i * w.step[0] + at * along];
         }
@@ -180,7 +180,7 @@ static hone_status ref_nd(const hn_call *c, const hn_view *in, hn_view *out, hn_
     for (int64_t t = 0; t < tuples; t++) {
         int64_t at = t / per_batch * block;
         for (int64_t k = 0; k < depth; k++) {
-            int64_t p;
+            int64_t p = 0;
             HN_TRY(resolve(in[1].i[t * depth + k], x->dim[batch + k], &p, dg));
             at += p * stride[batch + k];
         }

@@ -94,7 +94,7 @@ static hone_status ref_elements(const hn_call *c, const hn_view *in, hn_view *ou
     hn_walk_add_strided(&w, 0, stride);
     while (hn_walk_next(&w))
         for (int64_t i = 0; i < w.run; i++) {
-            int64_t at;
+            int64_t at = 0;
             HN_TRY(resolve(in[1].i[w.pos + i], in[0].type.dim[axis], &at, dg));
             put(&in[2], w.pos + i, c->attr[ELEMENTS_REDUCTION].i, &out[0], w.at[0] + i * w.step[0] + at * along);
         }
@@ -162,7 +162,7 @@ static hone_status ref_nd(const hn_call *c, const hn_view *in, hn_view *out, hn_
     for (int64_t t = 0; t < tuples; t++) {
         int64_t at = 0;
         for (int64_t k = 0; k < depth; k++) {
-            int64_t p;
+            int64_t p = 0;
             HN_TRY(resolve(in[1].i[t * depth + k], x->dim[k], &p, dg));
             at += p * stride[k];
         }
