@@ -1,0 +1,364 @@
+/* One node: which handler, its operands, the handler's answer, its names. */
+#include "import/import_int.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eval/eval.h"
+
+enum {
+    FOLD_IN_ELEMS = 1 << 16, /* constants are computed here while they are small: shapes, pads, scales */
+    FOLD_OUT_ELEMS = 1 << 12,
+};
+
+/* ---- the op table ---- */
+
+static const hn_im_domain *const domains[] = { &hn_im_onnx, &hn_im_ms, &hn_im_ml };
+
+static const char *plain_domain(const char *d)
+{
+    return !d || strcmp(d, "ai.onnx") == 0 ? "" : d;
+}
+
+const hn_im_entry *hn_im_find(const char *domain, const char *op, int64_t version, const char **ret_why)
+{
+    const hn_im_domain *d = NULL;
+    for (int i = 0; i < HN_COUNT(domains); i++)
+        if (strcmp(domains[i]->name, domain) == 0) d = domains[i];
+    if (!d) {
+        *ret_why = "the domain is not known here";
+        return NULL;
+    }
+    const hn_im_entry *best = NULL;
+    bool named = false;
+    for (int i = 0; i < d->n; i++) {
+        if (strcmp(d->row[i].name, op) != 0) continue;
+        named = true;
+        if (d->row[i].since <= version && (!best || best->since < d->row[i].since)) best = &d->row[i];
+    }
+    *ret_why = named ? "the op is newer than the opset version that the model names" : "the op is not known here";
+    return best;
+}
+
+static int64_t opset_of(const hn_im_frame *f, const char *domain)
+{
+    for (size_t i = 0; f && i < f->n_opset; i++)
+        if (strcmp(plain_domain(f->opset[i]->domain), domain) == 0) return f->opset[i]->version;
+    return 1; /* files before opset imports, and domains without versions */
+}
+
+static const Onnx__FunctionProto *function_of(const hn_im *m, const Onnx__NodeProto *p)
+{
+    const char *domain = plain_domain(p->domain);
+    for (size_t i = 0; i < m->model->n_functions; i++) {
+        const Onnx__FunctionProto *f = m->model->functions[i];
+        if (f->name && strcmp(f->name, p->op_type) == 0 && strcmp(plain_domain(f->domain), domain) == 0 &&
+            strcmp(f->overload ? f->overload : "", p->overload ? p->overload : "") == 0)
+            return f;
+    }
+    return NULL;
+}
+
+/* ---- results ---- */
+
+static void mark_bad(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p)
+{
+    for (size_t i = 0; i < p->n_output; i++) {
+        hn_im_name *n = HN_NEW(m->scratch, hn_im_name);
+        if (!n || !p->output[i][0]) continue;
+        n->bad = true;
+        (void)hn_im_map_put(m->scratch, &s->names, p->output[i], n);
+    }
+}
+
+static hone_status name_outputs(hn_im_call *c)
+{
+    for (int i = 0; i < c->n_out; i++) {
+        if (!hn_im_wants(c, i)) continue;
+        hn_value *v = c->out[i];
+        if (!v) return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "output %d is not computed here", i);
+        if (v->auto_name) {
+            hn_value_rename(v, c->p->output[i]);
+            if (v->def && v->def_index == 0) v->def->name = v->name;
+        }
+        if (!hn_im_define(c->m, c->scope, c->p->output[i], v, c->dg)) return c->dg->code;
+    }
+    return HONE_OK;
+}
+
+static hone_status check_attrs(hn_im_call *c)
+{
+    if (c->attr_dg.code != HONE_OK) {
+        *c->dg = c->attr_dg;
+        return c->dg->code;
+    }
+    for (size_t i = 0; i < c->p->n_attribute && i < 64; i++) {
+        if (c->attr_seen >> i & 1) continue;
+        hn_hint(c->dg, "the standard's version in force gives this op no such attribute");
+        return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "attribute \"%s\" is not known here",
+                        c->p->attribute[i]->name ? c->p->attribute[i]->name : "");
+    }
+    return HONE_OK;
+}
+
+/* ---- constants computed on the way ---- */
+
+static bool small_static(const hn_value *v, int64_t limit)
+{
+    const int64_t n = v->kind == HN_TENSOR ? hn_tdesc_numel_static(&v->type) : -1;
+    return n >= 0 && n <= limit;
+}
+
+static bool foldable(const hn_node *n)
+{
+    const hn_op_def *op = hn_op_of(n);
+    if (!op || !(op->traits & HN_TRAIT_PURE) || (op->traits & (HN_TRAIT_CONTROL | HN_TRAIT_RANDOM | HN_TRAIT_DYNAMIC)))
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (hn_in(n, i) && !(hn_is_const(hn_in(n, i)) && small_static(hn_in(n, i), FOLD_IN_ELEMS))) return false;
+    for (int i = 0; i < n->n_out; i++)
+        if (!small_static(n->out[i], FOLD_OUT_ELEMS)) return false;
+    return true;
+}
+
+/* A quantised constant stays small: whoever uses it decides when to widen it. */
+static bool is_widening(const hn_node *n)
+{
+    return n->op == HN_OP_dequantize && hn_tdesc_numel_static(&n->out[0]->type) > 64;
+}
+
+static void take_constant(hn_im_call *c, hn_value *old, hn_value *v)
+{
+    hn_replace(c->b, old, v);
+    for (int i = 0; i < c->n_out; i++)
+        if (c->out[i] == old) c->out[i] = v;
+}
+
+static void fold_by_eval(hn_im_call *c, hn_node *n)
+{
+    hn_tensor *t = HN_NEW_N(c->m->scratch, hn_tensor, n->n_out);
+    hn_diag dg = { 0 };
+    if (!t || hn_eval_node(n, t, &dg) != HONE_OK) return; /* the node stays and says so when it runs */
+    for (int i = 0; i < n->n_out; i++) {
+        void *at = hn_arena_memdup(n->graph->arena, t[i].data, t[i].bytes);
+        hn_value *v = at ? hn_graph_const(n->graph, NULL, &t[i].type, at, t[i].bytes) : NULL;
+        if (v) take_constant(c, n->out[i], v);
+        hn_tensor_done(&t[i]);
+    }
+}
+
+/* Content that is known though the operands are not, such as the extents of a static tensor. */
+static void fold_by_content(hn_im_call *c, hn_node *n)
+{
+    int64_t x[64];
+    const hn_value *v = n->out[0];
+    if (n->n_out != 1 || !v->content || v->n_content > HN_COUNT(x) || n->n_body) return;
+    if (hn_op_of(n)->traits & HN_TRAIT_RANDOM) return;
+    for (int i = 0; i < v->n_content; i++)
+        if (!hn_dim_known(n->graph->syms, v->content[i], &x[i])) return;
+    const int64_t bytes = hn_dtype_bytes(v->type.dtype, v->n_content);
+    void *at = hn_arena_alloc(n->graph->arena, (size_t)bytes + 1, 1);
+    if (!at) return;
+    hn_narrow_i64(v->type.dtype, x, v->n_content, at, 0);
+    hn_value *w = hn_graph_const(n->graph, NULL, &v->type, at, (size_t)bytes);
+    if (w) take_constant(c, n->out[0], w);
+}
+
+static void fold_new_nodes(hn_im_call *c, hn_node *mark)
+{
+    hn_node *next;
+    for (hn_node *n = mark ? mark->next : c->b->g->first; n; n = next) {
+        next = n->next;
+        if (foldable(n) && !is_widening(n)) fold_by_eval(c, n);
+        else fold_by_content(c, n);
+        bool used = false;
+        for (int i = 0; i < n->n_out; i++) {
+            used |= n->out[i]->n_uses != 0;
+            for (int k = 0; k < c->n_out; k++)
+                used |= c->out[k] == n->out[i];
+        }
+        if (!used && hn_op_of(n)->traits & HN_TRAIT_PURE) hn_unlink(n);
+    }
+}
+
+/* ---- functions of the model's own ---- */
+
+static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
+{
+    hn_im *m = c->m;
+    hn_im_frame *frame = HN_NEW(m->scratch, hn_im_frame);
+    hn_im_scope *s = hn_im_scope_new(m, NULL, c->scope->g, c->path);
+    if (!frame || !s) return HN_NOMEM(c->dg);
+    if (c->p->n_input > f->n_input || c->p->n_output > f->n_output)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the function has %zu inputs and %zu outputs", f->n_input, f->n_output);
+    *frame = (hn_im_frame){ .up = c->scope->frame, .fn = f, .attr = c->p->attribute, .n_attr = c->p->n_attribute,
+                            .opset = f->opset_import, .n_opset = f->n_opset_import };
+    s->frame = frame;
+    s->depth = c->scope->depth + 1;
+    if (s->depth > HN_IM_MAX_SCOPES)
+        return HN_RAISE(c->dg, HONE_E_LIMIT, "functions call each other deeper than %d levels", HN_IM_MAX_SCOPES);
+    for (size_t i = 0; i < f->n_input; i++)
+        if (!hn_im_define(m, s, f->input[i], hn_im_in(c, (int)i), c->dg)) return c->dg->code;
+
+    const int before = m->n_problem;
+    hn_im_nodes(m, s, f->node, f->n_node);
+    for (int i = 0; i < c->n_out; i++) {
+        bool bad = false;
+        if (!hn_im_wants(c, i)) continue;
+        c->out[i] = hn_im_lookup(m, s, f->output[i], &bad, c->dg);
+        if (c->dg->code != HONE_OK) return c->dg->code;
+        if (bad && m->n_problem == before) return HN_RAISE(c->dg, HONE_E_MODEL, "output \"%s\" is bad", f->output[i]);
+    }
+    c->attr_seen = ~(uint64_t)0;
+    return HONE_OK;
+}
+
+/* ---- one node ---- */
+
+static const char *node_path(hn_im *m, const hn_im_scope *s, const Onnx__NodeProto *p, size_t index)
+{
+    const char *name = p->name ? p->name : "";
+    if (!name[0]) return hn_arena_printf(m->arena, "%s/%s_%zu", s->path, p->op_type ? p->op_type : "", index);
+    return hn_arena_printf(m->arena, "%s%s%s", s->path, name[0] == '/' ? "" : "/", name);
+}
+
+static void frame_of(hn_im_call *c)
+{
+    const char *domain = plain_domain(c->p->domain);
+    hn_diag_frame(c->dg, "node \"%s\" (%s%s%s, opset %" PRId64 ")", c->path ? c->path : "", domain, domain[0] ? "." : "",
+                  c->p->op_type ? c->p->op_type : "", c->opset);
+}
+
+/* Operands; false when one is bad already or missing (reported). */
+static bool operands(hn_im_call *c)
+{
+    bool bad = false;
+    while (c->n_in > 0 && !c->p->input[c->n_in - 1][0])
+        c->n_in--; /* absent operands at the end are as good as not written */
+    for (int i = 0; i < c->n_in; i++) {
+        if (!c->p->input[i][0]) continue;
+        c->in[i] = hn_im_lookup(c->m, c->scope, c->p->input[i], &bad, c->dg);
+        if (c->dg->code != HONE_OK) {
+            frame_of(c);
+            hn_im_problem(c->m, c->dg);
+            bad = true;
+        }
+    }
+    return !bad;
+}
+
+static hone_status check_arity(const hn_im_call *c)
+{
+    const hn_im_entry *e = c->entry;
+    if (c->n_in < e->min_in || (e->max_in != HN_IM_ANY && c->n_in > e->max_in))
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the op takes %d to %d inputs and has %d", e->min_in, e->max_in, c->n_in);
+    if (e->max_out != HN_IM_ANY && c->n_out > e->max_out)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the op gives %d outputs at most and %d are named", e->max_out, c->n_out);
+    return HONE_OK;
+}
+
+static hone_status run_handler(hn_im_call *c, const Onnx__FunctionProto *f)
+{
+    hn_node *mark = c->b->g->last;
+    if (!f) HN_TRY(check_arity(c));
+    const hone_status s = f ? call_function(c, f) : c->entry->fn(c);
+    if (c->attr_dg.code != HONE_OK) { /* what the handler made of a bad attribute does not matter */
+        hn_diag_clear(c->dg);
+        return check_attrs(c);
+    }
+    HN_TRY(s);
+    HN_TRY(c->b->status);
+    HN_TRY(c->dg->code);
+    HN_TRY(check_attrs(c));
+    fold_new_nodes(c, mark);
+    return name_outputs(c);
+}
+
+static bool alloc_call(hn_im_call *c)
+{
+    const Onnx__NodeProto *p = c->p;
+    if (p->n_input > HN_IM_MAX_OPERANDS || p->n_output > HN_IM_MAX_OPERANDS) {
+        HN_RAISE(c->dg, HONE_E_LIMIT, "the node has %zu inputs and %zu outputs", p->n_input, p->n_output);
+        return false;
+    }
+    c->n_in = (int)p->n_input;
+    c->n_out = (int)p->n_output;
+    c->in = HN_NEW_N(c->m->scratch, hn_value *, c->n_in + 1);
+    c->out = HN_NEW_N(c->m->scratch, hn_value *, c->n_out + 1);
+    if (c->in && c->out && c->path) return true;
+    HN_NOMEM(c->dg);
+    return false;
+}
+
+static void unknown_op(hn_im_call *c, const char *why)
+{
+    hn_hint(c->dg, "replace the op, run it outside the model, or ask for it to be added");
+    HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "%s", why);
+}
+
+/* What this node's bodies hold that is not supported, when the node itself is not built. */
+static void report_unknown(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, const char *path);
+
+static void report_in_graph(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g, const char *path)
+{
+    hn_im_scope *inner = hn_im_scope_new(m, s, s->g, path);
+    if (!inner || inner->depth > HN_IM_MAX_SCOPES) return;
+    for (size_t i = 0; i < g->n_node; i++)
+        report_unknown(m, inner, g->node[i], node_path(m, inner, g->node[i], i));
+}
+
+static void report_unknown(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, const char *path)
+{
+    hn_diag dg = { 0 };
+    const char *why;
+    hn_im_call c = { .m = m, .scope = s, .p = p, .dg = &dg, .path = path };
+    c.opset = opset_of(s->frame, plain_domain(p->domain));
+    if (p->op_type && !function_of(m, p) && !hn_im_find(plain_domain(p->domain), p->op_type, c.opset, &why)) {
+        unknown_op(&c, why);
+        frame_of(&c);
+        hn_im_problem(m, &dg);
+    }
+    for (size_t i = 0; i < p->n_attribute; i++)
+        if (p->attribute[i]->g) report_in_graph(m, s, p->attribute[i]->g, path);
+}
+
+
+void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index)
+{
+    hn_diag dg = { 0 };
+    hn_builder b;
+    const char *why = "the node has no op type";
+    hn_im_call c = { .m = m, .scope = s, .p = p, .b = &b, .dg = &dg };
+    const Onnx__FunctionProto *f = p->op_type ? function_of(m, p) : NULL;
+
+    c.path = node_path(m, s, p, index);
+    c.opset = opset_of(s->frame, plain_domain(p->domain));
+    hn_builder_init(&b, s->g, &dg);
+    const char **origin = HN_NEW(m->arena, const char *);
+    if (origin) {
+        *origin = c.path;
+        b.origin = origin;
+        b.n_origin = 1;
+    }
+    if (p->op_type && !f) c.entry = hn_im_find(plain_domain(p->domain), p->op_type, c.opset, &why);
+    const int before = m->n_problem;
+    bool ok = alloc_call(&c);
+    if (ok && !f && !c.entry) {
+        unknown_op(&c, why);
+        ok = false;
+    }
+    if (ok && !operands(&c)) {
+        mark_bad(m, s, p);
+        report_unknown(m, s, p, c.path);
+        return;
+    }
+    if (ok) ok = run_handler(&c, f) == HONE_OK;
+    if (ok && m->n_problem == before) return;
+    if (dg.code == HONE_OK && m->n_problem == before) HN_RAISE(&dg, b.status ? b.status : HONE_E_INTERNAL, "the op was not imported");
+    if (dg.code != HONE_OK) {
+        frame_of(&c);
+        hn_im_problem(m, &dg);
+    }
+    mark_bad(m, s, p);
+}

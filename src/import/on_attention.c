@@ -1,0 +1,267 @@
+/* Attention, rotary embedding, and the recurrent relatives of attention. */
+#include "import/import_int.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* [b,s,h*d] -> [b,h,s,d] */
+hn_value *hn_im_split_heads(hn_im_call *c, hn_value *x, int64_t heads)
+{
+    if (!x) return NULL;
+    if (x->type.rank != 3 || heads < 1) {
+        hn_im_refuse(c, "rank %d with %" PRId64 " heads", x->type.rank, heads);
+        return NULL;
+    }
+    const hn_dim d[4] = { x->type.dim[0], x->type.dim[1], heads, hn_im_ddiv(c, x->type.dim[2], heads) };
+    return hn_transpose(c->b, hn_reshape(c->b, x, 4, d), (int64_t[]){ 0, 2, 1, 3 });
+}
+
+/* [b,h,s,d] -> [b,s,h*d] */
+hn_value *hn_im_merge_heads(hn_im_call *c, hn_value *x)
+{
+    if (!x) return NULL;
+    const hn_dim d[3] = { x->type.dim[0], x->type.dim[2], hn_im_dmul(c, x->type.dim[1], x->type.dim[3]) };
+    return hn_reshape(c->b, hn_transpose(c->b, x, (int64_t[]){ 0, 2, 1, 3 }), 3, d);
+}
+
+/* ---- masks: true lets a query see a key ---- */
+
+static hn_value *and_masks(hn_im_call *c, hn_value *a, hn_value *b)
+{
+    return !a ? b : !b ? a : hn_im_binary(c, HN_OP_and, a, b);
+}
+
+/* Both masks in one: two bools are and-ed, else hidden keys get -inf added. */
+static hn_value *merge_masks(hn_im_call *c, hn_value *mask, hn_value *seen)
+{
+    if (!mask || !seen) return mask ? mask : seen;
+    if (mask->type.dtype == HN_BOOL) return and_masks(c, mask, seen);
+    hn_value *bias = hn_im_select(c, seen, hn_im_like_f(c, mask, 0), hn_im_like_f(c, mask, -INFINITY));
+    return hn_im_binary(c, HN_OP_add, mask, bias);
+}
+
+/* What a position rule sees: query i stands at i + offset (a scalar, or [b,1,1,1]). */
+typedef struct positions {
+    hn_value *query; /* [s,1] or [b,1,s,1] */
+    hn_value *key;   /* [1,t] */
+} positions;
+
+static positions place(hn_im_call *c, hn_dim s, hn_dim t, hn_value *offset)
+{
+    const hn_dim q[2] = { s, 1 }, k[2] = { 1, t };
+    positions p = { hn_im_iota(c, HN_I64, 2, q, 0), hn_im_iota(c, HN_I64, 2, k, 1) };
+    if (offset) p.query = hn_im_binary(c, HN_OP_add, p.query, offset);
+    return p;
+}
+
+static hn_value *window_mask(hn_im_call *c, const positions *p, int64_t left, int64_t right)
+{
+    hn_value *seen = NULL;
+    hn_value *ahead = hn_im_binary(c, HN_OP_sub, p->key, p->query); /* how far the key is ahead */
+    if (left >= 0) seen = hn_im_binary(c, HN_OP_ge, ahead, hn_const_i(c->b, HN_I64, -left));
+    if (right >= 0) seen = and_masks(c, seen, hn_im_binary(c, HN_OP_le, ahead, hn_const_i(c->b, HN_I64, right)));
+    return seen;
+}
+
+/* A mask that is shorter than the keys hides the rest. */
+static hn_value *lengthen(hn_im_call *c, hn_value *mask, hn_dim keys)
+{
+    hn_dim none[HN_MAX_RANK] = { 0 }, more[HN_MAX_RANK] = { 0 };
+    int64_t known;
+    if (!mask || mask->type.rank < 1) return mask;
+    const int last = mask->type.rank - 1;
+    more[last] = hn_im_dsub(c, keys, mask->type.dim[last]);
+    /* Extents that cannot be told apart are taken to fit; 1 broadcasts. */
+    if (!hn_dim_known(hn_im_syms(c), more[last], &known) || known <= 0 || mask->type.dim[last] == 1) return mask;
+    hn_value *fill = mask->type.dtype == HN_BOOL ? hn_im_const_bool(c, false) : hn_im_like_f(c, mask, -INFINITY);
+    return hn_b2(c->b, HN_OP_pad, mask, fill, HN_ATTRS_ARG(HN_A_DIMS("before", last + 1, none), HN_A_DIMS("after", last + 1, more)));
+}
+
+/* ---- attention ---- */
+
+typedef struct attend {
+    hn_value *q, *k, *v, *mask;
+    double scale, softcap; /* scale 0: 1 / sqrt(d) */
+    int causal;            /* as the op's */
+} attend;
+
+static hn_value *attention_op(hn_im_call *c, const attend *a)
+{
+    hn_node *n = hn_build(c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, a->mask },
+                          HN_ATTRS_ARG(HN_A_F("scale", a->scale), HN_A_I("causal", a->causal), HN_A_F("softcap", a->softcap)), 1);
+    return n ? n->out[0] : NULL;
+}
+
+hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask, double scale, int causal)
+{
+    const attend a = { q, k, v, mask, scale, 0, causal };
+    return attention_op(c, &a);
+}
+
+/* Key heads repeated so that there is one for each query head. */
+static hn_value *repeat_heads(hn_im_call *c, hn_value *x, hn_dim heads)
+{
+    if (!x || x->type.dim[1] == heads) return x;
+    const hn_dim each = hn_im_ddiv(c, heads, x->type.dim[1]);
+    hn_dim wide[5] = { x->type.dim[0], x->type.dim[1], each, x->type.dim[2], x->type.dim[3] };
+    const hn_dim d[4] = { x->type.dim[0], heads, x->type.dim[2], x->type.dim[3] };
+    return hn_reshape(c->b, hn_broadcast_to(c->b, hn_im_unsqueeze(c, x, 2), 5, wide), 4, d);
+}
+
+/* Spelled out, for models that ask for the scores as well: 0 scaled, 1 capped, 2 masked, 3 probabilities. */
+static hn_value *attention_open(hn_im_call *c, const attend *a, int want, hn_value **ret_scores)
+{
+    if (!a->q || !a->k || !a->v) return NULL;
+    int64_t d;
+    if (a->scale == 0 && !hn_dim_known(hn_im_syms(c), a->q->type.dim[3], &d)) {
+        hn_im_refuse(c, "a head size known only while running is not supported");
+        return NULL;
+    }
+    const double scale = a->scale != 0 ? a->scale : 1 / sqrt((double)d);
+    hn_value *k = repeat_heads(c, a->k, a->q->type.dim[1]), *v = repeat_heads(c, a->v, a->q->type.dim[1]);
+    hn_value *stage[4], *seen = NULL;
+    stage[0] = hn_im_scale(c, hn_im_matmul(c, a->q, k, false, true), scale);
+    stage[1] = stage[0];
+    if (a->softcap != 0)
+        stage[1] = hn_im_scale(c, hn_im_unary(c, HN_OP_tanh, hn_im_scale(c, stage[0], 1 / a->softcap)), a->softcap);
+    hn_value *mask = a->mask;
+    if (a->causal) {
+        const hn_dim s = a->q->type.dim[2], t = a->k->type.dim[2];
+        hn_value *offset = a->causal == 2 ? hn_const_dims(c->b, 1, (hn_dim[]){ hn_im_dsub(c, t, s) }) : NULL;
+        const positions p = place(c, s, t, offset);
+        mask = merge_masks(c, mask, window_mask(c, &p, -1, 0));
+    }
+    stage[2] = stage[1];
+    hn_value *least = hn_im_like_f(c, stage[1], -INFINITY);
+    if (mask && mask->type.dtype == HN_BOOL) {
+        seen = mask;
+        stage[2] = hn_im_select(c, mask, stage[1], least);
+    } else if (mask) {
+        seen = hn_im_binary(c, HN_OP_gt, mask, least);
+        stage[2] = hn_im_binary(c, HN_OP_add, stage[1], mask);
+    }
+    stage[3] = hn_b1(c->b, HN_OP_softmax, stage[2], HN_ATTRS_ARG(HN_A_I("axis", 3)));
+    if (seen) { /* a query that sees no key yields zeros, not NaN */
+        hn_value *one = hn_cast(c->b, seen, HN_I32);
+        one = one ? hn_im_reduce(c, HN_OP_reduce_max, one, 1, (int64_t[]){ one->type.rank - 1 }, true) : NULL;
+        hn_value *any = hn_im_binary(c, HN_OP_gt, one, hn_const_i(c->b, HN_I32, 0));
+        stage[3] = hn_im_select(c, any, stage[3], hn_im_like_f(c, stage[3], 0));
+    }
+    *ret_scores = stage[want];
+    return hn_im_matmul(c, stage[3], v, false, false);
+}
+
+/* Positions start after what the cache holds: a number for all, or nonpad - s for each batch. */
+static hn_value *query_offset(hn_im_call *c, hn_value *past, hn_value *nonpad, hn_dim s)
+{
+    if (past) return hn_const_dims(c->b, 1, &past->type.dim[2]);
+    if (!nonpad) return NULL;
+    hn_value *len = hn_reshape(c->b, hn_im_i64(c, nonpad), 4, (hn_dim[]){ nonpad->type.dim[0], 1, 1, 1 });
+    return hn_im_binary(c, HN_OP_sub, len, hn_const_dims(c->b, 1, &s));
+}
+
+static hone_status read_qkv(hn_im_call *c, attend *a)
+{
+    const int64_t hq = hn_im_i(c, "q_num_heads", 0), hk = hn_im_i(c, "kv_num_heads", 0);
+    a->q = c->in[0];
+    a->k = c->in[1];
+    a->v = c->in[2];
+    if (!a->q || !a->k || !a->v) return HN_RAISE(c->dg, HONE_E_MODEL, "query, key or value is absent");
+    if (a->q->type.rank == 3) {
+        if (hq < 1 || hk < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "inputs of rank 3 need q_num_heads and kv_num_heads");
+        a->q = hn_im_split_heads(c, a->q, hq);
+        a->k = hn_im_split_heads(c, a->k, hk);
+        a->v = hn_im_split_heads(c, a->v, hk);
+    } else if (a->q->type.rank != 4) {
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "the query has rank %d, not 3 or 4", a->q->type.rank);
+    }
+    HN_TRY(c->dg->code);
+    return c->b->status;
+}
+
+/* Mask, causal rule, windows and padding; as much as possible as the op's own attributes. */
+static void read_masks(hn_im_call *c, attend *a, hn_value *past, hn_value *nonpad)
+{
+    const int64_t left = hn_im_i(c, "left_window_size", -1), right = hn_im_i(c, "right_window_size", -1);
+    const bool causal = hn_im_i(c, "is_causal", 0) != 0;
+    const hn_dim s = a->q->type.dim[2], t = a->k->type.dim[2];
+    a->mask = lengthen(c, hn_im_in(c, 3), t);
+    if (causal && !nonpad) a->causal = past ? 2 : 1;
+    if (left >= 0 || right >= 0 || (causal && nonpad)) {
+        const positions p = place(c, s, t, query_offset(c, past, nonpad, s));
+        a->mask = merge_masks(c, a->mask, window_mask(c, &p, left, causal && nonpad ? 0 : right));
+    }
+    if (nonpad) {
+        const positions p = place(c, s, t, NULL);
+        hn_value *len = hn_reshape(c->b, hn_im_i64(c, nonpad), 4, (hn_dim[]){ nonpad->type.dim[0], 1, 1, 1 });
+        a->mask = merge_masks(c, a->mask, hn_im_binary(c, HN_OP_lt, p.key, len));
+    }
+}
+
+hone_status hn_im_on_attention(hn_im_call *c)
+{
+    attend a = { 0 };
+    hn_value *past_k = hn_im_in(c, 4), *past_v = hn_im_in(c, 5), *nonpad = hn_im_in(c, 6), *scores = NULL;
+    const int64_t mode = hn_im_i(c, "qk_matmul_output_mode", 0);
+    a.scale = hn_im_f(c, "scale", 0);
+    a.softcap = hn_im_f(c, "softcap", 0);
+    hn_im_ignore(c, "softmax_precision"); /* computed in f32 at least */
+    HN_TRY(read_qkv(c, &a));
+    if (!past_k != !past_v) return HN_RAISE(c->dg, HONE_E_MODEL, "past_key and past_value come together");
+    if (past_k) {
+        a.k = hn_im_concat(c, 2, 2, (hn_value *[]){ past_k, a.k });
+        a.v = hn_im_concat(c, 2, 2, (hn_value *[]){ past_v, a.v });
+        HN_TRY(c->b->status);
+    }
+    read_masks(c, &a, past_k, nonpad);
+    HN_TRY(c->b->status);
+    if (mode < 0 || mode > 3) return HN_RAISE(c->dg, HONE_E_MODEL, "qk_matmul_output_mode is %" PRId64, mode);
+    hn_value *y = hn_im_wants(c, 3) ? attention_open(c, &a, (int)mode, &scores) : attention_op(c, &a);
+    c->out[0] = c->in[0]->type.rank == 3 ? hn_im_merge_heads(c, y) : y;
+    if (c->n_out > 1) c->out[1] = a.k;
+    if (c->n_out > 2) c->out[2] = a.v;
+    if (c->n_out > 3) c->out[3] = scores;
+    HN_TRY(c->dg->code);
+    return c->b->status;
+}
+
+/* ---- rotary embedding ---- */
+
+hone_status hn_im_on_rotary(hn_im_call *c)
+{
+    hn_value *x = c->in[0], *cos = c->in[1], *sin = c->in[2], *at = hn_im_in(c, 3);
+    const int64_t heads = hn_im_i(c, "num_heads", 0), dim = hn_im_i(c, "rotary_embedding_dim", 0);
+    const int64_t interleaved = hn_im_i(c, "interleaved", 0);
+    const bool flat = x->type.rank == 3;
+    if (flat) x = hn_im_split_heads(c, x, heads);
+    if (at) {
+        cos = hn_im_gather(c, cos, at, 0);
+        sin = hn_im_gather(c, sin, at, 0);
+    }
+    HN_TRY(c->dg->code);
+    hn_value *y = hn_b3(c->b, HN_OP_rotary, x, cos, sin, HN_ATTRS_ARG(HN_A_I("interleaved", interleaved != 0), HN_A_I("rotary_dim", dim)));
+    return hn_im_ret(c, flat ? hn_im_merge_heads(c, y) : y);
+}
+
+/* ---- causal convolution over the state of the steps before ---- */
+
+hone_status hn_im_on_causal_conv(hn_im_call *c)
+{
+    hn_value *x = c->in[0], *w = c->in[1], *bias = hn_im_in(c, 2), *past = hn_im_in(c, 3);
+    const int act = hn_im_choice(c, "activation", "none|silu|swish", 0);
+    int64_t channels;
+    if (x->type.rank != 3 || w->type.rank != 3) return HN_RAISE(c->dg, HONE_E_SHAPE, "input and weight need rank 3");
+    if (!hn_dim_is_const(w->type.dim[2]) || !hn_dim_known(hn_im_syms(c), w->type.dim[0], &channels))
+        return hn_im_refuse(c, "channels and kernel must be known before the run");
+    const int64_t k = w->type.dim[2];
+    const hn_dim state[3] = { x->type.dim[0], x->type.dim[1], k - 1 };
+    if (!past) past = hn_im_fill(c, hn_im_like_f(c, x, 0), 3, state);
+    hn_value *padded = hn_im_concat(c, 2, 2, (hn_value *[]){ past, x });
+    hn_node *n = hn_build(c->b, HN_OP_conv, bias ? 3 : 2, (hn_value *[]){ padded, w, bias }, HN_ATTRS_ARG(HN_A_I("group", channels)), 1);
+    hn_value *y = n ? n->out[0] : NULL;
+    if (act) y = hn_im_unary(c, HN_OP_silu, y);
+    c->out[0] = y;
+    if (padded && hn_im_wants(c, 1)) c->out[1] = hn_slice(c->b, padded, 2, hn_im_dsub(c, padded->type.dim[2], k - 1), k - 1);
+    return c->b->status;
+}

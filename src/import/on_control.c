@@ -1,0 +1,369 @@
+/* If, Loop, Scan, SequenceMap. A branch that is known now is built in place; Scan and SequenceMap become loops. */
+#include "import/import_int.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- If ---- */
+
+static bool known_bool(hn_im_call *c, hn_value *v, bool *ret)
+{
+    double x;
+    int64_t i;
+    if (hn_const_scalar(v, &x)) {
+        *ret = x != 0;
+        return true;
+    }
+    if (!hn_im_int(c, v, &i)) return false;
+    *ret = i != 0;
+    return true;
+}
+
+static hone_status branch(hn_im_call *c, const Onnx__GraphProto *p, const char *label, hn_graph **ret)
+{
+    hn_im_body body;
+    hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, p->n_output + 1);
+    if (!out) return HN_NOMEM(c->dg);
+    HN_TRY(hn_im_body_new(c, label, &body));
+    if (!hn_im_body_run(&body, p, 0, NULL, out)) return c->dg->code != HONE_OK ? c->dg->code : HONE_E_MODEL;
+    for (size_t i = 0; i < p->n_output; i++)
+        hn_im_body_output(&body, out[i], p->output[i]->name);
+    *ret = body.g;
+    return body.b.status;
+}
+
+hone_status hn_im_on_if(hn_im_call *c)
+{
+    const Onnx__GraphProto *then_g = hn_im_graph(c, "then_branch"), *else_g = hn_im_graph(c, "else_branch");
+    hn_value *cond = hn_im_in(c, 0);
+    hn_graph *body[2];
+    bool yes;
+
+    if (!then_g || !else_g) return HN_RAISE(c->dg, HONE_E_MODEL, "a branch is missing");
+    if (then_g->n_output != else_g->n_output || (size_t)c->n_out > then_g->n_output)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the branches give %zu and %zu outputs, the node %d", then_g->n_output,
+                        else_g->n_output, c->n_out);
+    if (known_bool(c, cond, &yes)) {
+        const bool ok = hn_im_inline(c, yes ? then_g : else_g, yes ? "then_branch" : "else_branch", 0, NULL, c->n_out, c->out);
+        return ok ? HONE_OK : c->dg->code != HONE_OK ? c->dg->code : HONE_E_MODEL;
+    }
+    HN_TRY(branch(c, then_g, "then_branch", &body[0]));
+    HN_TRY(branch(c, else_g, "else_branch", &body[1]));
+    if (cond->type.rank) cond = hn_reshape(c->b, cond, 0, NULL);
+    hn_node *n = hn_build_bodies(c->b, HN_OP_if, 1, &cond, HN_NO_ATTRS, 0, 2, body);
+    for (int i = 0; n && i < c->n_out; i++)
+        c->out[i] = n->out[i];
+    return c->b->status;
+}
+
+/* ---- loops in general ---- */
+
+/*
+ * What a loop runs: builds the body's nodes. param holds iter, cond, carried; fills next (cond, carried, scans).
+ */
+typedef struct loop_spec {
+    hn_im_call *c;
+    const Onnx__GraphProto *body;
+    int n_carried, n_scan;
+    hn_value **start; /* carried, before the first iteration */
+    bool (*run)(struct loop_spec *l, hn_im_body *b, hn_value *const *param, hn_value **next);
+    void *user;
+} loop_spec;
+
+static hn_value *param(hn_im_body *b, const char *name, hn_vkind kind, const hn_tdesc *type)
+{
+    hn_value *v = hn_graph_input(b->g, name, type);
+    if (v) v->kind = kind;
+    else if (b->b.status == HONE_OK) b->b.status = HN_NOMEM(b->c.dg);
+    return v;
+}
+
+/* A carried tensor whose extent changes gets that extent as a symbol of its own. */
+static void loosen(hn_im_body *b, hn_value *v, const bool *loose)
+{
+    for (int k = 0; k < v->type.rank; k++)
+        if (loose[k]) v->type.dim[k] = hn_graph_value_dim(b->g, v, HN_DIM_OF_AXIS(k));
+}
+
+static void drop_body(hn_graph *g)
+{
+    for (hn_node *n = g->last; n; n = n->prev)
+        for (int i = 0; i < n->n_in; i++)
+            hn_set_in(n, i, NULL);
+}
+
+/* One try at the body with the extents marked loose; *ret_again when more of them turn out to change. */
+static hone_status try_body(loop_spec *l, bool (*loose)[HN_MAX_RANK], hn_graph **ret, bool *ret_again)
+{
+    hn_im_call *c = l->c;
+    const int n_next = 1 + l->n_carried + l->n_scan;
+    hn_im_body b;
+    hn_value **p = HN_NEW_N(c->m->scratch, hn_value *, 2 + l->n_carried);
+    hn_value **next = HN_NEW_N(c->m->scratch, hn_value *, n_next);
+    if (!p || !next) return HN_NOMEM(c->dg);
+    HN_TRY(hn_im_body_new(c, "body", &b));
+    p[0] = param(&b, "iter", HN_TENSOR, &(hn_tdesc){ .dtype = HN_I64 });
+    p[1] = param(&b, "cond", HN_TENSOR, &(hn_tdesc){ .dtype = HN_BOOL });
+    for (int i = 0; i < l->n_carried; i++) {
+        p[2 + i] = param(&b, NULL, l->start[i]->kind, &l->start[i]->type);
+        if (p[2 + i] && p[2 + i]->kind == HN_TENSOR) loosen(&b, p[2 + i], loose[i]);
+    }
+    HN_TRY(b.b.status);
+    if (!l->run(l, &b, p, next)) return c->dg->code != HONE_OK ? c->dg->code : HONE_E_MODEL;
+    HN_TRY(b.b.status);
+    *ret_again = false;
+    for (int i = 0; i < l->n_carried; i++) {
+        const hn_value *x = p[2 + i], *y = next[1 + i];
+        if (x->kind != y->kind || x->type.dtype != y->type.dtype ||
+            (x->kind == HN_TENSOR && x->type.rank != y->type.rank))
+            return HN_RAISE(c->dg, HONE_E_UNSUPPORTED,
+                            "carried value %d starts as %s of rank %d and is %s of rank %d after an iteration", i,
+                            hn_dtype_name(x->type.dtype), x->type.rank, hn_dtype_name(y->type.dtype), y->type.rank);
+        for (int k = 0; x->kind == HN_TENSOR && k < x->type.rank; k++)
+            if (x->type.dim[k] != y->type.dim[k] && !loose[i][k]) loose[i][k] = *ret_again = true;
+    }
+    if (*ret_again) {
+        drop_body(b.g);
+        return HONE_OK;
+    }
+    hn_value *cond = next[0];
+    if (cond && cond->type.rank) cond = hn_reshape(&b.b, cond, 0, NULL);
+    next[0] = cond;
+    for (int i = 0; i < n_next; i++)
+        hn_im_body_output(&b, next[i], NULL);
+    *ret = b.g;
+    return b.b.status;
+}
+
+/* out: carried finals, then stacked scans. */
+static hone_status build_loop(loop_spec *l, hn_value *trip, hn_value *cond, hn_value **out)
+{
+    hn_im_call *c = l->c;
+    bool(*loose)[HN_MAX_RANK] = hn_arena_alloc(c->m->scratch, (size_t)l->n_carried + 1, sizeof *loose);
+    hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, 2 + l->n_carried);
+    hn_graph *body = NULL;
+    bool again = true;
+
+    if (!loose || !in) return HN_NOMEM(c->dg);
+    while (again)
+        HN_TRY(try_body(l, loose, &body, &again));
+    in[0] = trip && trip->type.rank ? hn_reshape(c->b, trip, 0, NULL) : trip;
+    in[1] = cond && cond->type.rank ? hn_reshape(c->b, cond, 0, NULL) : cond;
+    in[0] = in[0] ? hn_im_i64(c, in[0]) : NULL;
+    for (int i = 0; i < l->n_carried; i++)
+        in[2 + i] = l->start[i];
+    hn_node *n = hn_build_bodies(c->b, HN_OP_loop, 2 + l->n_carried, in,
+                                 HN_ATTRS_ARG(HN_A_I("n_carried", l->n_carried)), 0, 1, &body);
+    for (int i = 0; n && i < l->n_carried + l->n_scan; i++)
+        out[i] = n->out[i];
+    return c->b->status;
+}
+
+/* ---- Loop ---- */
+
+static bool run_model_body(loop_spec *l, hn_im_body *b, hn_value *const *p, hn_value **next)
+{
+    return hn_im_body_run(b, l->body, 2 + l->n_carried, p, next);
+}
+
+hone_status hn_im_on_loop(hn_im_call *c)
+{
+    const Onnx__GraphProto *body = hn_im_graph(c, "body");
+    loop_spec l = { .c = c, .body = body, .run = run_model_body };
+    if (!body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
+    l.n_carried = HN_MAX(c->n_in - 2, 0);
+    if (body->n_input != (size_t)l.n_carried + 2 || body->n_output < (size_t)l.n_carried + 1)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs for %d carried values", body->n_input,
+                        body->n_output, l.n_carried);
+    l.n_scan = (int)body->n_output - 1 - l.n_carried;
+    if (c->n_out > l.n_carried + l.n_scan)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives %d results, the node names %d", l.n_carried + l.n_scan, c->n_out);
+    l.start = c->in + 2;
+    for (int i = 0; i < l.n_carried; i++)
+        if (!l.start[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "carried value %d has no start", i);
+    hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, l.n_carried + l.n_scan + 1);
+    if (!out) return HN_NOMEM(c->dg);
+    HN_TRY(build_loop(&l, hn_im_in(c, 0), hn_im_in(c, 1), out));
+    memcpy(c->out, out, (size_t)c->n_out * sizeof *out);
+    return HONE_OK;
+}
+
+/* ---- Scan ---- */
+
+typedef struct scan_spec {
+    hn_value **seq; /* scanned inputs */
+    int n_seq;
+    int axis[64];
+    bool reverse[64];
+    hn_dim len;
+} scan_spec;
+
+static bool run_scan_body(loop_spec *l, hn_im_body *b, hn_value *const *p, hn_value **next)
+{
+    const scan_spec *s = l->user;
+    hn_im_call *c = &b->c;
+    hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, l->n_carried + s->n_seq + 1);
+    if (!in) return false;
+    memcpy(in, p + 2, (size_t)l->n_carried * sizeof *in);
+    for (int i = 0; i < s->n_seq; i++) {
+        hn_value *at = p[0];
+        if (s->reverse[i]) {
+            hn_value *last = hn_reshape(&b->b, hn_const_dims(&b->b, 1, (hn_dim[]){ hn_im_dsub(c, s->len, 1) }), 0, NULL);
+            at = hn_im_binary(c, HN_OP_sub, last, p[0]);
+        }
+        in[l->n_carried + i] = hn_im_gather(c, s->seq[i], at, s->axis[i]);
+    }
+    if (b->b.status != HONE_OK) return false;
+    next[0] = hn_im_const_bool(c, true);
+    return hn_im_body_run(b, l->body, l->n_carried + s->n_seq, in, next + 1);
+}
+
+/* Stacked on axis 0: moved to where the node wants them, turned round where asked. */
+static hn_value *place_scan(hn_im_call *c, hn_value *v, int64_t axis, bool reverse)
+{
+    int64_t perm[HN_MAX_RANK];
+    int to, k = 1;
+    if (!v || hn_im_axis(c, axis, v->type.rank, &to) != HONE_OK) return NULL;
+    if (reverse) v = hn_im_flip(c, v, 0);
+    for (int i = 0; v && i < v->type.rank; i++)
+        perm[i] = i == to ? 0 : k++;
+    return hn_transpose(c->b, v, perm);
+}
+
+static int64_t entry(const int64_t *x, int n, int i)
+{
+    return i < n ? x[i] : 0;
+}
+
+static hone_status scan_shape(hn_im_call *c, scan_spec *s, const int64_t *axes, int n_axes, const int64_t *dirs, int n_dirs)
+{
+    for (int i = 0; i < s->n_seq; i++) {
+        if (!s->seq[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "scanned input %d is absent", i);
+        HN_TRY(hn_im_axis(c, entry(axes, n_axes, i), s->seq[i]->type.rank, &s->axis[i]));
+        s->reverse[i] = entry(dirs, n_dirs, i) != 0;
+        const hn_dim d = s->seq[i]->type.dim[s->axis[i]];
+        if (i == 0 || !hn_dim_is_const(s->len)) s->len = d;
+        else if (hn_dim_is_const(d) && d != s->len)
+            return HN_RAISE(c->dg, HONE_E_SHAPE, "scanned inputs are %" PRId64 " and %" PRId64 " long", s->len, d);
+    }
+    return HONE_OK;
+}
+
+static hone_status scan(hn_im_call *c, const Onnx__GraphProto *body, hn_value **in, int n_in, scan_spec *s, hn_value **out)
+{
+    loop_spec l = { .c = c, .body = body, .run = run_scan_body, .user = s };
+    l.n_carried = n_in - s->n_seq;
+    if (l.n_carried < 0 || body->n_input != (size_t)n_in || body->n_output < (size_t)l.n_carried)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs, the node %d inputs of which %d are scanned",
+                        body->n_input, body->n_output, n_in, s->n_seq);
+    l.n_scan = (int)body->n_output - l.n_carried;
+    l.start = in;
+    for (int i = 0; i < l.n_carried; i++)
+        if (!in[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "state %d has no start", i);
+    hn_value *trip = hn_reshape(c->b, hn_const_dims(c->b, 1, &s->len), 0, NULL);
+    return build_loop(&l, trip, NULL, out);
+}
+
+static hone_status begin_scan(hn_im_call *c, const Onnx__GraphProto **ret_body, scan_spec *s, hn_value **in, int n_in)
+{
+    const int64_t n_seq = hn_im_i(c, "num_scan_inputs", 0);
+    *ret_body = hn_im_graph(c, "body");
+    if (!*ret_body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
+    if (n_seq < 1 || n_seq > n_in || n_seq > HN_COUNT(s->axis))
+        return HN_RAISE(c->dg, HONE_E_MODEL, "num_scan_inputs is %" PRId64 " with %d inputs", n_seq, n_in);
+    s->n_seq = (int)n_seq;
+    s->seq = in + n_in - n_seq;
+    return HONE_OK;
+}
+
+hone_status hn_im_on_scan(hn_im_call *c)
+{
+    const Onnx__GraphProto *body;
+    scan_spec s = { 0 };
+    int n_ia, n_id, n_oa, n_od;
+    HN_TRY(begin_scan(c, &body, &s, c->in, c->n_in));
+    const int64_t *ia = hn_im_is(c, "scan_input_axes", &n_ia), *id = hn_im_is(c, "scan_input_directions", &n_id);
+    const int64_t *oa = hn_im_is(c, "scan_output_axes", &n_oa), *od = hn_im_is(c, "scan_output_directions", &n_od);
+    HN_TRY(scan_shape(c, &s, ia, n_ia, id, n_id));
+    hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, body->n_output + 1);
+    if (!out) return HN_NOMEM(c->dg);
+    HN_TRY(scan(c, body, c->in, c->n_in, &s, out));
+    const int n_state = c->n_in - s.n_seq;
+    for (int i = 0; i < c->n_out; i++) {
+        if ((size_t)i >= body->n_output) return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives no output %d", i);
+        const int k = i - n_state;
+        c->out[i] = k < 0 ? out[i] : place_scan(c, out[i], entry(oa, n_oa, k), entry(od, n_od, k) != 0);
+    }
+    return c->b->status;
+}
+
+/* Opset 8: everything has a batch axis in front, which the body does not see; scanned axes come second. */
+hone_status hn_im_on_scan8(hn_im_call *c)
+{
+    const Onnx__GraphProto *body;
+    scan_spec s = { 0 };
+    int n_dir;
+    const int n_in = c->n_in - 1;
+    if (c->in[0]) return hn_im_refuse(c, "sequence lengths in Scan of opset 8 are not supported");
+    HN_TRY(begin_scan(c, &body, &s, c->in + 1, n_in));
+    const int64_t *dirs = hn_im_is(c, "directions", &n_dir);
+    hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, n_in + 1);
+    hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, body->n_output + 1);
+    const hn_dim batch = s.seq[0] && s.seq[0]->type.rank > 1 ? s.seq[0]->type.dim[0] : -1;
+    hn_value **parts = batch > 0 && batch <= 256 ? HN_NEW_N(c->m->scratch, hn_value *, (int64_t)c->n_out * batch + 1) : NULL;
+    if (batch <= 0 || batch > 256) return hn_im_refuse(c, "Scan of opset 8 needs a batch of 1 to 256 that is known before the run");
+    if (!in || !out || !parts) return HN_NOMEM(c->dg);
+    for (int64_t k = 0; k < batch; k++) {
+        for (int i = 0; i < n_in; i++)
+            in[i] = c->in[1 + i] ? hn_im_gather(c, c->in[1 + i], hn_const_i(c->b, HN_I64, k), 0) : NULL;
+        HN_TRY(c->b->status);
+        s.seq = in + n_in - s.n_seq;
+        HN_TRY(scan_shape(c, &s, NULL, 0, dirs, n_dir));
+        HN_TRY(scan(c, body, in, n_in, &s, out));
+        for (int i = 0; i < c->n_out; i++)
+            parts[i * batch + k] = (size_t)i < body->n_output ? hn_im_unsqueeze(c, out[i], 0) : NULL;
+    }
+    for (int i = 0; i < c->n_out; i++)
+        c->out[i] = hn_im_concat(c, 0, (int)batch, parts + i * batch);
+    return c->b->status;
+}
+
+/* ---- SequenceMap: a loop that takes one element of every sequence and appends to the results ---- */
+
+static bool run_map_body(loop_spec *l, hn_im_body *b, hn_value *const *p, hn_value **next)
+{
+    hn_im_call *owner = l->user, *c = &b->c;
+    hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, owner->n_in + 1);
+    hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, l->body->n_output + 1);
+    if (!in || !out) return false;
+    for (int i = 0; i < owner->n_in; i++) {
+        in[i] = owner->in[i];
+        if (in[i] && in[i]->kind == HN_SEQUENCE) in[i] = hn_b2(&b->b, HN_OP_seq_at, in[i], p[0], HN_NO_ATTRS);
+    }
+    if (b->b.status != HONE_OK || !hn_im_body_run(b, l->body, owner->n_in, in, out)) return false;
+    next[0] = hn_im_const_bool(c, true);
+    for (int i = 0; i < l->n_carried; i++)
+        next[1 + i] = hn_b2(&b->b, HN_OP_seq_insert, p[2 + i], out[i], HN_NO_ATTRS);
+    return b->b.status == HONE_OK;
+}
+
+hone_status hn_im_on_seq_map(hn_im_call *c)
+{
+    const Onnx__GraphProto *body = hn_im_graph(c, "body");
+    loop_spec l = { .c = c, .body = body, .run = run_map_body, .user = c, .n_carried = c->n_out };
+    if (!body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
+    if (!c->in[0] || c->in[0]->kind != HN_SEQUENCE) return HN_RAISE(c->dg, HONE_E_TYPE, "the first input is not a sequence");
+    if (body->n_input != (size_t)c->n_in || body->n_output < (size_t)c->n_out)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs", body->n_input, body->n_output);
+    l.start = HN_NEW_N(c->m->scratch, hn_value *, c->n_out + 1);
+    if (!l.start) return HN_NOMEM(c->dg);
+    for (int i = 0; i < c->n_out; i++) {
+        hn_tdesc t;
+        hn_vkind kind;
+        HN_TRY(hn_im_type(c->m, body->output[i]->type, body->output[i]->name ? body->output[i]->name : "", &kind, &t, c->dg));
+        l.start[i] = hn_im_empty_sequence(c, t.dtype);
+    }
+    hn_value *trip = hn_im_unary(c, HN_OP_seq_length, c->in[0]);
+    return build_loop(&l, trip, NULL, c->out);
+}
