@@ -22,9 +22,7 @@ typedef struct cv {
     hn_lower *l;
     const hn_region *r;
     const hn_value *x, *w, *bias, *y;
-    const int64_t *stride, *dilation;
-    const hn_dim *pad;
-    int spatial;
+    hn_loops_window win;
     int64_t group;
     hn_kv at[HN_MAX_RANK]; /* result */
 } cv;
@@ -41,21 +39,6 @@ static hn_kv value_at(cv *c, const hn_value *v, const hn_kv *at, hn_kv mask)
     return hn_lower_value(c->l, v, &idx, mask);
 }
 
-/* x index of every spatial axis under tap `tap`, and whether all are inside. */
-static hn_kv tap_index(cv *c, const hn_kv *tap, hn_kv *at)
-{
-    hn_kb *b = hn_lower_kb(c->l);
-    hn_kv ok = HN_KV_NONE;
-    for (int s = 0; s < c->spatial; s++) {
-        const hn_kv o = hn_kb_muli(b, c->at[2 + s], c->stride[s]), k = hn_kb_muli(b, tap[2 + s], c->dilation[s]);
-        at[2 + s] = hn_kb_sub(b, hn_kb_add(b, o, k), hn_lower_dim(c->l, c->pad[s]));
-        const hn_kv in = hn_kb_and(b, hn_kb_ge(b, at[2 + s], hn_kb_i(b, 0)),
-                                   hn_kb_lt(b, at[2 + s], hn_lower_dim(c->l, c->x->type.dim[2 + s])));
-        ok = hn_kv_is(ok) ? hn_kb_and(b, ok, in) : in;
-    }
-    return ok;
-}
-
 static void accumulate(cv *c, hn_kvar acc)
 {
     hn_kb *b = hn_lower_kb(c->l);
@@ -64,7 +47,7 @@ static void accumulate(cv *c, hn_kvar acc)
     /* taps outside, channels inside: one bounds check serves all channels of a tap */
     const uint32_t axes = hn_loops_all(c->w) & ~3u;
     const int open = hn_loops_open(c->l, c->w, axes, tap);
-    const hn_kv ok = tap_index(c, tap, at);
+    const hn_kv ok = hn_loops_tap(c->l, &c->win, c->x, c->at, tap, at);
     if (hn_kv_is(ok)) hn_kb_if(b, ok);
     tap[1] = hn_kb_forn(b, hn_lower_dim(c->l, c->w->type.dim[1]));
     hn_lower_forget(c->l);
@@ -83,16 +66,12 @@ static void accumulate(cv *c, hn_kvar acc)
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
     (void)p;
-    int n;
     hn_kb *b = hn_kb_new(ret->arena, "conv_any_naive__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
     cv c = { .l = l, .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0] };
-    c.spatial = c.x->type.rank - 2;
     c.group = hn_attr_i(r->root, "group");
-    c.stride = hn_attr_is(r->root, "stride", &n);
-    c.dilation = hn_attr_is(r->root, "dilation", &n);
-    c.pad = hn_attr_is(r->root, "pad_begin", &n);
+    hn_loops_window_of(r->root, &c.win);
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, c.y, hn_loops_all(c.y)));
     hn_loops_split(l, c.y, hn_loops_all(c.y), hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), c.at);
     const hn_kv init = c.bias ? value_at(&c, c.bias, &c.at[1], HN_KV_NONE) : zero_of(b, hn_lower_compute_type(c.y->type.dtype));

@@ -53,3 +53,32 @@ void hn_loops_close(hn_lower *l, int n)
     for (int i = 0; i < n; i++) hn_kb_end(hn_lower_kb(l));
     hn_lower_forget(l);
 }
+
+static void list_or(const hn_node *n, const char *name, int count, int64_t dflt, int64_t *ret)
+{
+    int have;
+    const int64_t *list = hn_attr_is(n, name, &have);
+    for (int i = 0; i < count; i++) ret[i] = i < have ? list[i] : dflt;
+}
+
+void hn_loops_window_of(const hn_node *n, hn_loops_window *ret)
+{
+    ret->n = hn_in(n, 0)->type.rank - 2;
+    list_or(n, "stride", ret->n, 1, ret->stride);
+    list_or(n, "dilation", ret->n, 1, ret->dilation);
+    list_or(n, "pad_begin", ret->n, 0, ret->pad);
+}
+
+hn_kv hn_loops_tap(hn_lower *l, const hn_loops_window *w, const hn_value *x, const hn_kv *result, const hn_kv *tap, hn_kv *at)
+{
+    hn_kb *b = hn_lower_kb(l);
+    hn_kv ok = HN_KV_NONE;
+    for (int s = 2; s < 2 + w->n; s++) {
+        const hn_kv o = hn_kb_muli(b, result[s], w->stride[s - 2]), k = hn_kb_muli(b, tap[s], w->dilation[s - 2]);
+        at[s] = hn_kb_sub(b, hn_kb_add(b, o, k), hn_lower_dim(l, w->pad[s - 2]));
+        const hn_kv in = hn_kb_and(b, hn_kb_ge(b, at[s], hn_kb_i(b, 0)),
+                                   hn_kb_lt(b, at[s], hn_lower_dim(l, x->type.dim[s])));
+        ok = hn_kv_is(ok) ? hn_kb_and(b, ok, in) : in;
+    }
+    return ok;
+}

@@ -13,6 +13,18 @@ void hn_loops_split(hn_lower *l, const hn_value *v, uint32_t axes, hn_kv flat, h
 /** Open one loop per set axis of v, outermost first; fills at[]. Yields how many to close. */
 int hn_loops_open(hn_lower *l, const hn_value *v, uint32_t axes, hn_kv *at);
 void hn_loops_close(hn_lower *l, int n);
+/** Window attributes of a convolution or pool, one entry a spatial axis; absent lists read as 1, 1 and 0. */
+typedef struct hn_loops_window {
+    int n; /* spatial axes */
+    int64_t stride[HN_MAX_RANK], dilation[HN_MAX_RANK];
+    hn_dim pad[HN_MAX_RANK]; /* at the beginning */
+} hn_loops_window;
+void hn_loops_window_of(const hn_node *n, hn_loops_window *ret);
+/**
+ * Input index of every spatial axis (entries 2..) for a result index and a tap; yields whether all are inside, or
+ * HN_KV_NONE when no axis needs a check.
+ */
+hn_kv hn_loops_tap(hn_lower *l, const hn_loops_window *w, const hn_value *x, const hn_kv *result, const hn_kv *tap, hn_kv *at);
 /** Bits of all axes of v. */
 uint32_t hn_loops_all(const hn_value *v);
 

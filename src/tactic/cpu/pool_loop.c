@@ -1,0 +1,151 @@
+/* Maximum and average pooling of any rank and layout: vectors along the densest axis where that is not a spatial one, else
+ * one result at a time; taps outside are skipped. Index outputs have a tactic of their own. */
+#include "tactic/cpu/loops.h"
+
+enum { P_LANES };
+
+static bool is_max(const hn_node *n)
+{
+    return n->op == HN_OP_max_pool;
+}
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    if (r->root->op != HN_OP_max_pool && r->root->op != HN_OP_avg_pool) return HN_FIT_OP;
+    if (r->root->n_out > 1) return HN_FIT_ATTRIBUTE;
+    if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
+    return HN_FIT_YES;
+}
+
+/* Lanes may lie along batch or channels: every lane then has the same taps. */
+static bool channels_dense(const hn_region *r)
+{
+    return hn_loops_dense_axis(r->root->out[0]) < 2;
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    const int64_t wide = hn_lower_lanes(t, r->root->out[0]->type.dtype), lanes[] = { 1, wide };
+    hn_space_add_list(ret, "lanes", wide > 1 && channels_dense(r) ? 2 : 1, lanes);
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.6) + 200;
+}
+
+typedef struct pool {
+    hn_lower *l;
+    const hn_region *r;
+    const hn_value *x, *y;
+    hn_loops_window win;
+    const int64_t *kernel;
+    const hn_dim *pad_end;
+    int n_pad_end, dense;
+    hn_kv at[HN_MAX_RANK];
+} pool;
+
+static hn_kv first_value(pool *p, hn_dtype t, int lanes)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    if (!is_max(p->r->root)) return hn_kb_float(b, t, lanes, 0);
+    if (hn_dtype_is_float(t)) return hn_kb_float(b, t, lanes, -__builtin_inf());
+    const int bits = hn_dtype_bits(t);
+    return hn_kb_int(b, t, lanes, hn_dtype_is_signed(t) ? -(int64_t)(1ull << (bits - 1)) : 0);
+}
+
+/* How many taps of axis s count: inside the input, or inside input and padding. */
+static hn_kv axis_count(pool *p, int s, bool with_pad)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const hn_loops_window *w = &p->win;
+    const hn_kv pad = hn_lower_dim(p->l, w->pad[s - 2]), n = hn_lower_dim(p->l, p->x->type.dim[s]);
+    const hn_kv start = hn_kb_sub(b, hn_kb_muli(b, p->at[s], w->stride[s - 2]), pad);
+    const int64_t d = w->dilation[s - 2];
+    hn_kv lo = with_pad ? hn_kb_neg(b, pad) : hn_kb_i(b, 0), hi = n;
+    if (with_pad && s - 2 < p->n_pad_end) hi = hn_kb_add(b, n, hn_lower_dim(p->l, p->pad_end[s - 2]));
+    /* taps k in [0, kernel) with lo <= start + k*d < hi */
+    const hn_kv zero = hn_kb_i(b, 0), dd = hn_kb_i(b, d);
+    const hn_kv first = hn_kb_idiv(b, hn_kb_addi(b, hn_kb_max(b, hn_kb_sub(b, lo, start), zero), d - 1), dd);
+    hn_kv end = hn_kb_idiv(b, hn_kb_addi(b, hn_kb_max(b, hn_kb_sub(b, hi, start), zero), d - 1), dd);
+    end = hn_kb_min(b, end, hn_kb_i(b, p->kernel[s - 2]));
+    return hn_kb_max(b, hn_kb_sub(b, end, first), zero);
+}
+
+static hn_kv divisor(pool *p, hn_dtype t, int lanes)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const bool with_pad = hn_attr_i(p->r->root, "count_include_pad");
+    hn_kv n = hn_kb_i(b, 1);
+    for (int s = 2; s < 2 + p->win.n; s++) n = hn_kb_mul(b, n, axis_count(p, s, with_pad));
+    n = hn_kb_max(b, n, hn_kb_i(b, 1));
+    return hn_kb_splat(b, hn_kb_cast(b, n, t), lanes);
+}
+
+static hn_kv tap_value(pool *p, const hn_kv *at, int lanes, hn_kv mask)
+{
+    hn_kidx idx;
+    hn_kidx_init(&idx, p->x->type.rank, at);
+    if (lanes > 1) {
+        hn_kidx_vector(&idx, p->dense, lanes);
+        idx.aligned = true;
+    }
+    return hn_lower_value(p->l, p->x, &idx, mask);
+}
+
+static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
+{
+    pool *p = user;
+    hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK];
+    if (p->dense >= 0) p->at[p->dense] = i;
+    const hn_dtype t = hn_lower_compute_type(p->y->type.dtype);
+    const hn_kvar acc = hn_kb_var(b, first_value(p, t, lanes));
+    at[0] = p->at[0];
+    at[1] = p->at[1];
+    for (int s = 2; s < 2 + p->win.n; s++) tap[s] = hn_kb_fori(b, p->kernel[s - 2]);
+    hn_lower_forget(p->l);
+    const hn_kv ok = hn_loops_tap(p->l, &p->win, p->x, p->at, tap, at);
+    hn_kb_if(b, ok);
+    const hn_kv x = hn_kb_splat(b, tap_value(p, at, lanes, mask), lanes), old = hn_kb_get(b, acc);
+    hn_kb_set(b, acc, is_max(p->r->root) ? hn_kb_max(b, old, x) : hn_kb_add(b, old, x));
+    hn_kb_end(b);
+    hn_loops_close(p->l, p->win.n);
+    hn_kv y = hn_kb_get(b, acc);
+    if (!is_max(p->r->root)) y = hn_kb_div(b, y, divisor(p, t, lanes));
+    hn_kidx idx;
+    hn_kidx_init(&idx, p->y->type.rank, p->at);
+    if (lanes > 1) {
+        hn_kidx_vector(&idx, p->dense, lanes);
+        idx.aligned = true;
+    }
+    hn_lower_seed(p->l, p->y, y);
+    hn_lower_store(p->l, &idx, mask);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *prm, hn_emission *ret, hn_diag *dg)
+{
+    int n;
+    hn_kb *b = hn_kb_new(ret->arena, "pool_any_loop__cpu");
+    hn_lower *l = hn_lower_new(ret->arena, b, r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    pool p = { .l = l, .r = r, .x = hn_in(r->root, 0), .y = r->root->out[0] };
+    hn_loops_window_of(r->root, &p.win);
+    p.kernel = hn_attr_is(r->root, "kernel", &n);
+    p.pad_end = hn_attr_is(r->root, "pad_end", &p.n_pad_end);
+    p.dense = channels_dense(r) ? hn_loops_dense_axis(p.y) : p.y->type.rank - 1;
+    const uint32_t outer = hn_loops_all(p.y) & ~(1u << p.dense);
+    const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, p.y, outer));
+    hn_loops_split(l, p.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), p.at);
+    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, p.y->type.dim[p.dense]), (int)prm[P_LANES], HN_KTAIL_MASK, body, &p);
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+}
+
+const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
+    .name = "pool_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .fits = fits, .space = space, .cost = cost, .emit = emit,
+};
