@@ -18,6 +18,7 @@ typedef struct digester {
     int64_t next;
     int64_t *sym_number; /* by -handle; 0: not met */
     int64_t n_sym_number, next_sym;
+    int nesting; /* of the graph that is hashed */
     bool oom;
 } digester;
 
@@ -174,6 +175,14 @@ static void add_attr(digester *d, const hn_attr_schema *s, const hn_attr *a)
     }
 }
 
+static int nesting(const hn_graph *g)
+{
+    int n = 0;
+    for (; g->parent; g = g->parent)
+        n++;
+    return n;
+}
+
 static void visit(digester *d, const hn_value *v);
 
 static void add_signature(digester *d, const hn_graph *g)
@@ -196,12 +205,13 @@ static void add_outputs(digester *d, const hn_graph *g)
         hn_hasher_i64(&d->h, d->number[g->out[i].value->id]);
 }
 
-/* Its operands are numbered. */
+/* Its operands are numbered. Where it stands counts: a node in a branch runs when the branch does. */
 static void add_node(digester *d, const hn_node *n)
 {
     const hn_op_def *op = hn_op_of(n);
     hn_hasher_i64(&d->h, 'N');
     hn_hasher_i64(&d->h, n->op);
+    hn_hasher_i64(&d->h, nesting(n->graph) - d->nesting);
     hn_hasher_i64(&d->h, n->n_in);
     for (int i = 0; i < n->n_in; i++)
         hn_hasher_i64(&d->h, n->in[i].value ? d->number[n->in[i].value->id] : 0);
@@ -267,6 +277,7 @@ static bool init(digester *d, const hn_graph *g)
     d->number = HN_NEW_N(d->arena, int64_t, d->root->next_id + 1);
     d->sym_number = HN_NEW_N(d->arena, int64_t, d->n_sym_number + 1);
     hn_hasher_init(&d->h);
+    d->nesting = nesting(g);
     return d->number && d->sym_number;
 }
 

@@ -258,7 +258,6 @@ static void check_results(checker *c, const hn_graph *g, const hn_node *n)
 static void check_node(checker *c, const hn_graph *g, const hn_node *n, int depth)
 {
     const hn_op_def *op = hn_op_of(n);
-    const bool before = c->clean;
     if (!id_fits(c, n->id) || c->node_seen[n->id]) {
         BAD_NODE(c, n, "its id %u is out of range or taken", (unsigned)n->id);
         return;
@@ -268,13 +267,20 @@ static void check_node(checker *c, const hn_graph *g, const hn_node *n, int dept
         return;
     }
     if (n->graph != g) BAD_NODE(c, n, "it is listed by a graph that it does not belong to");
-    c->clean = true;
     check_counts(c, n, op);
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i].value) check_use(c, &n->in[i], g, n);
     check_bodies(c, n, depth);
     check_results(c, g, n);
     c->node_seen[n->id] = 1;
+}
+
+/* Inference is asked only where nothing else is wrong, since it trusts what it is given. */
+static void check_node_fully(checker *c, const hn_graph *g, const hn_node *n, int depth)
+{
+    const bool before = c->clean;
+    c->clean = true;
+    check_node(c, g, n, depth);
     if (c->full && c->clean) check_inference(c, n);
     c->clean = c->clean && before;
     hn_arena_reset(c->scratch);
@@ -319,7 +325,7 @@ static void check_graph(checker *c, const hn_graph *g, int depth)
     for (int i = 0; i < g->consts.n; i++)
         check_const(c, g, g->consts.at[i]);
     for (const hn_node *n = g->first; n; n = n->next)
-        check_node(c, g, n, depth);
+        check_node_fully(c, g, n, depth);
     check_outputs(c, g);
 }
 
