@@ -289,6 +289,7 @@ static void import_graph(hn_im *m)
     inputs(m, s, g);
     hn_im_nodes(m, s, g->node, g->n_node);
     outputs(m, s, g);
+    if (m->n_problem == 0) hn_sweep_dead(m->root); /* shape arithmetic that became symbols */
 }
 
 static hone_status finish(hn_im *m, hn_diag *dg)

@@ -135,50 +135,49 @@ static void take_constant(hn_im_call *c, hn_value *old, hn_value *v)
         if (c->out[i] == old) c->out[i] = v;
 }
 
-static void fold_by_eval(hn_im_call *c, hn_node *n)
+static bool fold_by_eval(hn_im_call *c, hn_node *n)
 {
     hn_tensor *t = HN_NEW_N(c->m->scratch, hn_tensor, n->n_out);
     hn_diag dg = { 0 };
-    if (!t || hn_eval_node(n, t, &dg) != HONE_OK) return; /* the node stays and says so when it runs */
+    bool done = true;
+    if (!t || hn_eval_node(n, t, &dg) != HONE_OK) return false; /* the node stays and says so when it runs */
     for (int i = 0; i < n->n_out; i++) {
-        void *at = hn_arena_memdup(n->graph->arena, t[i].data, t[i].bytes);
+        void *at = hn_arena_alloc(n->graph->arena, t[i].bytes + 1, 1); /* an empty tensor has an address too */
+        if (at && t[i].bytes) memcpy(at, t[i].data, t[i].bytes);
         hn_value *v = at ? hn_graph_const(n->graph, NULL, &t[i].type, at, t[i].bytes) : NULL;
         if (v) take_constant(c, n->out[i], v);
+        done &= v != NULL;
         hn_tensor_done(&t[i]);
     }
+    return done;
 }
 
 /* Content that is known though the operands are not, such as the extents of a static tensor. */
-static void fold_by_content(hn_im_call *c, hn_node *n)
+static bool fold_by_content(hn_im_call *c, hn_node *n)
 {
     int64_t x[64];
     const hn_value *v = n->out[0];
-    if (n->n_out != 1 || !v->content || v->n_content > HN_COUNT(x) || n->n_body) return;
-    if (hn_op_of(n)->traits & HN_TRAIT_RANDOM) return;
+    if (n->n_out != 1 || !v->content || v->n_content > HN_COUNT(x) || n->n_body) return false;
+    if (hn_op_of(n)->traits & HN_TRAIT_RANDOM) return false;
     for (int i = 0; i < v->n_content; i++)
-        if (!hn_dim_known(n->graph->syms, v->content[i], &x[i])) return;
+        if (!hn_dim_known(n->graph->syms, v->content[i], &x[i])) return false;
     const int64_t bytes = hn_dtype_bytes(v->type.dtype, v->n_content);
     void *at = hn_arena_alloc(n->graph->arena, (size_t)bytes + 1, 1);
-    if (!at) return;
+    if (!at) return false;
     hn_narrow_i64(v->type.dtype, x, v->n_content, at, 0);
     hn_value *w = hn_graph_const(n->graph, NULL, &v->type, at, (size_t)bytes);
     if (w) take_constant(c, n->out[0], w);
+    return w != NULL;
 }
 
+/* A folded node goes at once; what else nobody reads is swept at the end, when it is known what symbols need. */
 static void fold_new_nodes(hn_im_call *c, hn_node *mark)
 {
     hn_node *next;
     for (hn_node *n = mark ? mark->next : c->b->g->first; n; n = next) {
         next = n->next;
-        if (foldable(n) && !is_widening(n)) fold_by_eval(c, n);
-        else fold_by_content(c, n);
-        bool used = false;
-        for (int i = 0; i < n->n_out; i++) {
-            used |= n->out[i]->n_uses != 0;
-            for (int k = 0; k < c->n_out; k++)
-                used |= c->out[k] == n->out[i];
-        }
-        if (!used && hn_op_of(n)->traits & HN_TRAIT_PURE) hn_unlink(n);
+        const bool done = foldable(n) && !is_widening(n) ? fold_by_eval(c, n) : fold_by_content(c, n);
+        if (done) hn_unlink(n);
     }
 }
 

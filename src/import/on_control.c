@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/os.h"
+
 /* ---- If ---- */
 
 static bool known_bool(hn_im_call *c, hn_value *v, bool *ret)
@@ -33,6 +35,50 @@ static hone_status branch(hn_im_call *c, const Onnx__GraphProto *p, const char *
     return body.b.status;
 }
 
+static void drop_body(hn_graph *g)
+{
+    for (hn_node *n = g->last; n; n = n->prev)
+        for (int i = 0; i < n->n_in; i++)
+            hn_set_in(n, i, NULL);
+}
+
+static bool ranks_differ(const hn_graph *a, const hn_graph *b)
+{
+    for (int i = 0; i < a->n_out && i < b->n_out; i++) {
+        const hn_value *x = a->out[i].value, *y = b->out[i].value;
+        if (x->kind == HN_TENSOR && y->kind == HN_TENSOR && x->type.rank != y->type.rank) return true;
+    }
+    return false;
+}
+
+static bool has_squeeze(const Onnx__GraphProto *p)
+{
+    for (size_t i = 0; i < p->n_node; i++)
+        if (p->node[i]->op_type && strcmp(p->node[i]->op_type, "Squeeze") == 0) return true;
+    return false;
+}
+
+static hone_status take_branch(hn_im_call *c, const Onnx__GraphProto *p, const char *label)
+{
+    const bool ok = hn_im_inline(c, p, label, 0, NULL, c->n_out, c->out);
+    return ok ? HONE_OK : c->dg->code != HONE_OK ? c->dg->code : HONE_E_MODEL;
+}
+
+/*
+ * Exporters write "squeeze the axis if its extent is 1" as a choice between results of two ranks. A compiled graph has
+ * one: the squeezed, which the rest of such models is made for. A run whose extent is not 1 fails there with an error.
+ */
+static hone_status choose_rank(hn_im_call *c, const Onnx__GraphProto *then_g, const Onnx__GraphProto *else_g)
+{
+    const bool squeeze_then = has_squeeze(then_g), squeeze_else = has_squeeze(else_g);
+    if (squeeze_then == squeeze_else) {
+        hn_hint(c->dg, "fix the input's extents or values that the condition depends on");
+        return hn_im_refuse(c, "the branches give results of different ranks and the condition is known only while running");
+    }
+    hn_log(HN_LOG_WARN, "node \"%s\": the squeezed branch is compiled; other extents than 1 there will be an error", c->path);
+    return take_branch(c, squeeze_then ? then_g : else_g, squeeze_then ? "then_branch" : "else_branch");
+}
+
 hone_status hn_im_on_if(hn_im_call *c)
 {
     const Onnx__GraphProto *then_g = hn_im_graph(c, "then_branch"), *else_g = hn_im_graph(c, "else_branch");
@@ -44,12 +90,14 @@ hone_status hn_im_on_if(hn_im_call *c)
     if (then_g->n_output != else_g->n_output || (size_t)c->n_out > then_g->n_output)
         return HN_RAISE(c->dg, HONE_E_MODEL, "the branches give %zu and %zu outputs, the node %d", then_g->n_output,
                         else_g->n_output, c->n_out);
-    if (known_bool(c, cond, &yes)) {
-        const bool ok = hn_im_inline(c, yes ? then_g : else_g, yes ? "then_branch" : "else_branch", 0, NULL, c->n_out, c->out);
-        return ok ? HONE_OK : c->dg->code != HONE_OK ? c->dg->code : HONE_E_MODEL;
-    }
+    if (known_bool(c, cond, &yes)) return take_branch(c, yes ? then_g : else_g, yes ? "then_branch" : "else_branch");
     HN_TRY(branch(c, then_g, "then_branch", &body[0]));
     HN_TRY(branch(c, else_g, "else_branch", &body[1]));
+    if (ranks_differ(body[0], body[1])) {
+        drop_body(body[0]);
+        drop_body(body[1]);
+        return choose_rank(c, then_g, else_g);
+    }
     if (cond->type.rank) cond = hn_reshape(c->b, cond, 0, NULL);
     hn_node *n = hn_build_bodies(c->b, HN_OP_if, 1, &cond, HN_NO_ATTRS, 0, 2, body);
     for (int i = 0; n && i < c->n_out; i++)
@@ -84,13 +132,6 @@ static void loosen(hn_im_body *b, hn_value *v, const bool *loose)
 {
     for (int k = 0; k < v->type.rank; k++)
         if (loose[k]) v->type.dim[k] = hn_graph_value_dim(b->g, v, HN_DIM_OF_AXIS(k));
-}
-
-static void drop_body(hn_graph *g)
-{
-    for (hn_node *n = g->last; n; n = n->prev)
-        for (int i = 0; i < n->n_in; i++)
-            hn_set_in(n, i, NULL);
 }
 
 /* One try at the body with the extents marked loose; *ret_again when more of them turn out to change. */
