@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-hn_graph *hn_test_graph(hn_test *t, const char *text)
-{
-    hn_graph *g = NULL;
-    hn_diag dg = { 0 };
-    CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
-    return g;
-}
-
 /* By way of a constant's text: the parser is tested on its own. */
 hn_tensor hn_test_tensor(hn_test *t, const char *text)
 {

@@ -4,13 +4,13 @@
 
 #include "eval/eval.h"
 #include "harness.h"
+#include "ir/graphs.h"
 
 typedef struct hn_evaluated {
     hn_tensor *out;
     const char *text; /* one line an output: "f32[2] 1 2" */
 } hn_evaluated;
 
-hn_graph *hn_test_graph(hn_test *t, const char *text);
 /** "f32[2,2] 1 2 3 4"; lives as long as the process of the test. */
 hn_tensor hn_test_tensor(hn_test *t, const char *text);
 const char *hn_test_tensor_text(hn_test *t, const hn_tensor *x);
