@@ -22,6 +22,13 @@ typedef struct hn_import_profile {
     const int64_t *min, *opt, *max; /* rank entries each */
 } hn_import_profile;
 
+/** The value of an input, given now: the input becomes a constant and is none any more. */
+typedef struct hn_import_value {
+    const char *input;
+    hn_tdesc type;    /* static */
+    const void *data; /* row-major, sub-byte types packed; copied */
+} hn_import_value;
+
 typedef struct hn_import_opts {
     const hn_import_dim *dim;
     int n_dim;
@@ -29,6 +36,8 @@ typedef struct hn_import_opts {
     int n_profile;
     const char *const *keep_input; /* inputs with a default (initializer) that stay inputs */
     int n_keep_input;
+    const hn_import_value *value; /* such as a sampling rate, or axes and scales that a model takes as inputs */
+    int n_value;
 } hn_import_opts;
 
 /**

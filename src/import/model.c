@@ -194,6 +194,30 @@ static hone_status add_input(hn_im *m, hn_im_scope *s, const Onnx__ValueInfoProt
     return HONE_OK;
 }
 
+static const hn_import_value *value_of(const hn_im *m, const char *input)
+{
+    for (int i = 0; m->opts && i < m->opts->n_value; i++)
+        if (strcmp(m->opts->value[i].input, input) == 0) return &m->opts->value[i];
+    return NULL;
+}
+
+/* An input whose value the caller gives. */
+static hone_status add_value(hn_im *m, hn_im_scope *s, const Onnx__ValueInfoProto *vi, const hn_import_value *v, hn_diag *dg)
+{
+    const Onnx__TypeProto__Tensor *t = vi->type ? vi->type->tensor_type : NULL;
+    const int64_t bytes = hn_dtype_bytes(v->type.dtype, hn_tdesc_numel_static(&v->type));
+    if (bytes < 0) return HN_RAISE(dg, HONE_E_INVALID, "the value of \"%s\" has no fixed size", vi->name);
+    if (!t || hn_im_dtype_of(t->elem_type) != v->type.dtype || (t->shape && t->shape->n_dim != (size_t)v->type.rank))
+        return HN_RAISE(dg, HONE_E_TYPE, "the value of \"%s\" is %s of rank %d, which the input is not", vi->name,
+                        hn_dtype_name(v->type.dtype), v->type.rank);
+    void *at = hn_arena_alloc(m->arena, (size_t)bytes + 1, 1);
+    if (!at) return HN_NOMEM(dg);
+    if (bytes) memcpy(at, v->data, (size_t)bytes);
+    hn_value *c = hn_graph_const(m->root, vi->name, &v->type, at, (size_t)bytes);
+    if (!c) return HN_NOMEM(dg);
+    return hn_im_define(m, s, vi->name, c, dg) ? HONE_OK : dg->code;
+}
+
 static bool kept(const hn_im *m, const char *name)
 {
     for (int i = 0; m->opts && i < m->opts->n_keep_input; i++)
@@ -208,7 +232,9 @@ static void inputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
         const char *name = g->input[i]->name;
         const hn_im_name *have = name ? hn_im_map_get(&s->names, name) : NULL;
         if (have && (have->tensor || have->sparse)) continue; /* has a default: a constant unless the caller keeps it */
-        if (add_input(m, s, g->input[i], &dg) != HONE_OK) {
+        const hn_import_value *given = name ? value_of(m, name) : NULL;
+        const hone_status st = given ? add_value(m, s, g->input[i], given, &dg) : add_input(m, s, g->input[i], &dg);
+        if (st != HONE_OK) {
             hn_diag_frame(&dg, "graph input %zu", i);
             hn_im_problem(m, &dg);
             hn_im_name *bad = HN_NEW(m->scratch, hn_im_name);

@@ -16,7 +16,7 @@ typedef struct resize_args {
     hn_dim dim[HN_MAX_RANK];
 } resize_args;
 
-enum { HALF_PIXEL, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC, CROP_AND_RESIZE, HALF_PIXEL_SYMMETRIC };
+enum { HALF_PIXEL, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC, CROP_AND_RESIZE, HALF_PIXEL_SYMMETRIC, TF_HALF_PIXEL_FOR_NN };
 
 static hone_status resize(hn_im_call *c, resize_args *r)
 {
@@ -134,6 +134,19 @@ static hone_status read_scales(hn_im_call *c, hn_value *v, const double **ret, i
     return hn_im_refuse(c, "scales that only a run shows are not supported");
 }
 
+/*
+ * Opset 11 alone: x = (i + 0.5) / scale, half a pixel above half_pixel's z. round_prefer_floor(z + 0.5) = ceil(z) and
+ * floor(z + 0.5) = round_prefer_ceil(z); the other two roundings have no counterpart.
+ */
+static hone_status tf_half_pixel(hn_im_call *c, resize_args *r)
+{
+    if (r->mode != 0 || (r->nearest != 0 && r->nearest != 2))
+        return hn_im_refuse(c, "tf_half_pixel_for_nn is supported for nearest with round_prefer_floor or floor alone");
+    r->coord = HALF_PIXEL;
+    r->nearest = r->nearest == 0 ? 3 : 1;
+    return HONE_OK;
+}
+
 hone_status hn_im_on_resize(hn_im_call *c)
 {
     hn_value *scales = hn_im_in(c, 2), *sizes = hn_im_in(c, 3);
@@ -145,7 +158,8 @@ hone_status hn_im_on_resize(hn_im_call *c)
     bool given;
     r.mode = hn_im_choice(c, "mode", "nearest|linear|cubic", 0);
     r.coord = hn_im_choice(c, "coordinate_transformation_mode",
-                           "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize|half_pixel_symmetric", 0);
+                           "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize|half_pixel_symmetric|"
+                           "tf_half_pixel_for_nn", 0);
     r.nearest = hn_im_choice(c, "nearest_mode", "round_prefer_floor|round_prefer_ceil|floor|ceil", 0);
     r.cubic_a = hn_im_f(c, "cubic_coeff_a", -0.75);
     r.exclude_outside = hn_im_i(c, "exclude_outside", 0) != 0;
@@ -153,6 +167,7 @@ hone_status hn_im_on_resize(hn_im_call *c)
     r.antialias = hn_im_i(c, "antialias", 0) != 0;
     const int policy = hn_im_choice(c, "keep_aspect_ratio_policy", "stretch|not_larger|not_smaller", 0);
     HN_TRY(c->attr_dg.code);
+    if (r.coord == TF_HALF_PIXEL_FOR_NN) HN_TRY(tf_half_pixel(c, &r));
     HN_TRY(hn_im_axes(c, "axes", -1, c->in[0]->type.rank, false, axes, &n, &given));
     if (!given)
         for (n = 0; n < c->in[0]->type.rank; n++)

@@ -73,18 +73,34 @@ static bool close_enough(const hn_tensor *got, const hn_tensor *want, char *why,
     return false;
 }
 
-static bool eval_case(const char *dir, hn_arena *a, const hn_graph *g)
+/* Old test data store bfloat16 as its bits. */
+static void relabel(hn_tensor *t, hn_dtype want)
+{
+    if (want == HN_BF16 && t->type.dtype == HN_U16) t->type.dtype = HN_BF16;
+    if (t->kind != HN_TENSOR && t->type.dtype == HN_NONE) t->type.dtype = want;
+}
+
+/* Which of the model's inputs are left, when some were given their values on import. */
+typedef struct inputs {
+    int n;
+    hn_file_value at[64];
+    bool baked[64];
+} inputs;
+
+static bool eval_case(const char *dir, hn_arena *a, const hn_graph *g, const inputs *given)
 {
     char path[4096], why[512];
     hn_diag dg = { 0 };
     hn_tensor *in = calloc((size_t)g->n_in + 1, sizeof *in), *out = calloc((size_t)g->n_out + 1, sizeof *out);
     const hn_eval_opts opts = { .mode = HN_EVAL_OWN };
-    for (int i = 0; i < g->n_in; i++) {
+    for (int i = 0, k = 0; i < g->n_in; i++, k++) {
         hn_file_value v;
-        snprintf(path, sizeof path, "%s/test_data_set_0/input_%d.pb", dir, i);
+        while (given && k < given->n && given->baked[k])
+            k++;
+        snprintf(path, sizeof path, "%s/test_data_set_0/input_%d.pb", dir, k);
         if (hn_import_value_file(a, path, g->in[i]->kind, &v, &dg) != HONE_OK) return report(dir, "reading an input", &dg);
         to_tensor(&v, &in[i]);
-        if (in[i].type.dtype == HN_NONE) in[i].type.dtype = g->in[i]->type.dtype;
+        relabel(&in[i], g->in[i]->type.dtype);
     }
     if (hn_eval_run(g, &opts, in, out, &dg) != HONE_OK) return report(dir, "evaluation", &dg);
     for (int i = 0; i < g->n_out; i++) {
@@ -93,6 +109,7 @@ static bool eval_case(const char *dir, hn_arena *a, const hn_graph *g)
         snprintf(path, sizeof path, "%s/test_data_set_0/output_%d.pb", dir, i);
         if (hn_import_value_file(a, path, g->out[i].value->kind, &v, &dg) != HONE_OK) return report(dir, "reading an output", &dg);
         to_tensor(&v, &want);
+        relabel(&want, g->out[i].value->type.dtype);
         if (!close_enough(&out[i], &want, why, sizeof why)) {
             printf("FAIL %s: output %d (%s): %s\n", dir, i, g->out_name[i], why);
             return false;
@@ -101,19 +118,47 @@ static bool eval_case(const char *dir, hn_arena *a, const hn_graph *g)
     return true;
 }
 
+/* Cases give axes, scales and the like as inputs, which a compiler wants to know: small vectors get their values now. */
+static bool bake(const char *dir, hn_arena *a, hn_graph **ret, inputs *in, hn_diag *dg)
+{
+    hn_import_value value[64];
+    int n = 0;
+    for (int i = 1; i < 64; i++) {
+        char path[4096];
+        hn_diag quiet = { 0 };
+        snprintf(path, sizeof path, "%s/test_data_set_0/input_%d.pb", dir, i);
+        if (access(path, R_OK) != 0) break;
+        in->n = i + 1;
+        hn_file_value *v = &in->at[i];
+        if (hn_import_value_file(a, path, HN_TENSOR, v, &quiet) != HONE_OK || v->n != 1 || v->at->type.rank > 1) continue;
+        in->baked[i] = true;
+        value[n++] = (hn_import_value){ v->name, v->at->type, v->at->at };
+    }
+    const hn_import_opts opts = { .value = value, .n_value = n };
+    char model[4096];
+    snprintf(model, sizeof model, "%s/model.onnx", dir);
+    return n > 0 && hn_import_file(a, model, &opts, ret, NULL, dg) == HONE_OK;
+}
+
 static bool run_path(const char *path)
 {
     char model[4096];
+    static inputs given;
     hn_diag dg = { 0 };
     hn_diags all = { 0 };
     hn_graph *g = NULL;
     hn_arena *a = hn_arena_create();
+    bool baked = false;
     snprintf(model, sizeof model, is_dir(path) ? "%s/model.onnx" : "%s", path);
     if (hn_import_file(a, model, NULL, &g, &all, &dg) != HONE_OK) {
-        report(path, "import", &dg);
-        for (int i = 1; i < all.n && verbose; i++)
-            report(path, "also", &all.at[i]);
-        return false;
+        hn_diag second = { 0 };
+        baked = is_dir(path) && bake(path, a, &g, &given, &second);
+        if (!baked) {
+            report(path, "import", second.code ? &second : &dg);
+            for (int i = 1; i < all.n && verbose; i++)
+                report(path, "also", &all.at[i]);
+            return false;
+        }
     }
     hn_diags bad = { 0 };
     if (!hn_validate(g, true, &bad)) return report(path, "validation", &bad.at[0]);
@@ -122,7 +167,7 @@ static bool run_path(const char *path)
         hn_print(g, &text);
         fputs(hn_str_get(&text), stdout);
     }
-    if (want_eval && is_dir(path) && !eval_case(path, a, g)) return false;
+    if (want_eval && is_dir(path) && !eval_case(path, a, g, baked ? &given : NULL)) return false;
     if (verbose) printf("ok %s: %d nodes\n", path, g->n_node);
     hn_arena_destroy(a);
     return true;
