@@ -248,7 +248,7 @@ hn_value *hn_im_i64(hn_im_call *c, hn_value *v)
         if (u->node && u->node->op == HN_OP_cast && u->node->graph == c->b->g && u->node->out[0]->type.dtype == HN_I64)
             return u->node->out[0];
     }
-    return hn_cast(c->b, v, HN_I64);
+    return hn_im_folded(hn_cast(c->b, v, HN_I64));
 }
 
 hn_dim hn_im_dim(hn_im_call *c, hn_value *v, int i)
@@ -288,17 +288,17 @@ hone_status hn_im_dims(hn_im_call *c, hn_value *v, hn_dim *ret, int cap, int *re
 
 hn_value *hn_im_unary(hn_im_call *c, hn_op op, hn_value *x)
 {
-    return hn_b1(c->b, op, x, HN_NO_ATTRS);
+    return hn_im_folded(hn_b1(c->b, op, x, HN_NO_ATTRS));
 }
 
 hn_value *hn_im_binary(hn_im_call *c, hn_op op, hn_value *x, hn_value *y)
 {
-    return hn_b2(c->b, op, x, y, HN_NO_ATTRS);
+    return hn_im_folded(hn_b2(c->b, op, x, y, HN_NO_ATTRS));
 }
 
 hn_value *hn_im_reduce(hn_im_call *c, hn_op op, hn_value *x, int n, const int64_t *axes, bool keepdims)
 {
-    return hn_b1(c->b, op, x, HN_ATTRS_ARG(HN_A_IS("axes", n, axes), HN_A_I("keepdims", keepdims)));
+    return hn_im_folded(hn_b1(c->b, op, x, HN_ATTRS_ARG(HN_A_IS("axes", n, axes), HN_A_I("keepdims", keepdims))));
 }
 
 hn_value *hn_im_unsqueeze(hn_im_call *c, hn_value *x, int axis)
@@ -387,7 +387,7 @@ hn_value *hn_im_iota(hn_im_call *c, hn_dtype t, int rank, const hn_dim *dim, int
 
 hn_value *hn_im_select(hn_im_call *c, hn_value *cond, hn_value *a, hn_value *b)
 {
-    return hn_b3(c->b, HN_OP_select, cond, a, b, HN_NO_ATTRS);
+    return hn_im_folded(hn_b3(c->b, HN_OP_select, cond, a, b, HN_NO_ATTRS));
 }
 
 hn_value *hn_im_slice(hn_im_call *c, hn_value *x, int axis, hn_dim start, int64_t step, hn_dim len)
@@ -510,7 +510,7 @@ hn_value *hn_im_reshape_onnx(hn_im_call *c, hn_value *x, hn_value *shape, bool a
             int64_t k;
             hn_dim e;
             if (elem_of(c, shape, i, 0, &e) && hn_dim_known(hn_im_syms(c), e, &k) && k > 0) d[i] = k;
-            else d[i] = hn_graph_value_dim(c->b->g, s, i);
+            else d[i] = hn_im_dim(c, s, i);
         }
         if (!s) return NULL;
     }

@@ -175,7 +175,12 @@ void hn_im_body_output(hn_im_body *body, hn_value *v, const char *name);
 hone_status hn_im_type(hn_im *m, const Onnx__TypeProto *p, const char *name, hn_vkind *ret_kind, hn_tdesc *ret,
                        hn_diag *dg);
 
-/* ---- handler helpers (helpers.c) ---- */
+/** Replace what was built after mark (NULL: all of the graph) by constants where it is small and known. */
+void hn_im_fold_since(hn_im_call *c, hn_node *mark);
+/** v, just built and not read yet, or the constant that it is. */
+hn_value *hn_im_folded(hn_value *v);
+
+/* ---- handler helpers (helpers.c): what they build is folded at once where it is constant ---- */
 static inline hn_value *hn_im_in(const hn_im_call *c, int i)
 {
     return i < c->n_in ? c->in[i] : NULL;

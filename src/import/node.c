@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "eval/eval.h"
-
-enum {
-    FOLD_IN_ELEMS = 1 << 16, /* constants are computed here while they are small: shapes, pads, scales */
-    FOLD_OUT_ELEMS = 1 << 12,
-};
-
 /* ---- the op table ---- */
 
 static const hn_im_domain *const domains[] = { &hn_im_onnx, &hn_im_ms, &hn_im_ml };
@@ -100,85 +93,6 @@ static hone_status check_attrs(hn_im_call *c)
                         c->p->attribute[i]->name ? c->p->attribute[i]->name : "");
     }
     return HONE_OK;
-}
-
-/* ---- constants computed on the way ---- */
-
-static bool small_static(const hn_value *v, int64_t limit)
-{
-    const int64_t n = v->kind == HN_TENSOR ? hn_tdesc_numel_static(&v->type) : -1;
-    return n >= 0 && n <= limit;
-}
-
-static bool foldable(const hn_node *n)
-{
-    const hn_op_def *op = hn_op_of(n);
-    if (!op || !(op->traits & HN_TRAIT_PURE) || (op->traits & (HN_TRAIT_CONTROL | HN_TRAIT_RANDOM | HN_TRAIT_DYNAMIC)))
-        return false;
-    for (int i = 0; i < n->n_in; i++)
-        if (hn_in(n, i) && !(hn_is_const(hn_in(n, i)) && small_static(hn_in(n, i), FOLD_IN_ELEMS))) return false;
-    for (int i = 0; i < n->n_out; i++)
-        if (!small_static(n->out[i], FOLD_OUT_ELEMS)) return false;
-    return true;
-}
-
-/* A quantised constant stays small: whoever uses it decides when to widen it. */
-static bool is_widening(const hn_node *n)
-{
-    return n->op == HN_OP_dequantize && hn_tdesc_numel_static(&n->out[0]->type) > 64;
-}
-
-static void take_constant(hn_im_call *c, hn_value *old, hn_value *v)
-{
-    hn_replace(c->b, old, v);
-    for (int i = 0; i < c->n_out; i++)
-        if (c->out[i] == old) c->out[i] = v;
-}
-
-static bool fold_by_eval(hn_im_call *c, hn_node *n)
-{
-    hn_tensor *t = HN_NEW_N(c->m->scratch, hn_tensor, n->n_out);
-    hn_diag dg = { 0 };
-    bool done = true;
-    if (!t || hn_eval_node(n, t, &dg) != HONE_OK) return false; /* the node stays and says so when it runs */
-    for (int i = 0; i < n->n_out; i++) {
-        void *at = hn_arena_alloc(n->graph->arena, t[i].bytes + 1, 1); /* an empty tensor has an address too */
-        if (at && t[i].bytes) memcpy(at, t[i].data, t[i].bytes);
-        hn_value *v = at ? hn_graph_const(n->graph, NULL, &t[i].type, at, t[i].bytes) : NULL;
-        if (v) take_constant(c, n->out[i], v);
-        done &= v != NULL;
-        hn_tensor_done(&t[i]);
-    }
-    return done;
-}
-
-/* Content that is known though the operands are not, such as the extents of a static tensor. */
-static bool fold_by_content(hn_im_call *c, hn_node *n)
-{
-    int64_t x[64];
-    const hn_value *v = n->out[0];
-    if (n->n_out != 1 || !v->content || v->n_content > HN_COUNT(x) || n->n_body) return false;
-    if (hn_op_of(n)->traits & HN_TRAIT_RANDOM) return false;
-    for (int i = 0; i < v->n_content; i++)
-        if (!hn_dim_known(n->graph->syms, v->content[i], &x[i])) return false;
-    const int64_t bytes = hn_dtype_bytes(v->type.dtype, v->n_content);
-    void *at = hn_arena_alloc(n->graph->arena, (size_t)bytes + 1, 1);
-    if (!at) return false;
-    hn_narrow_i64(v->type.dtype, x, v->n_content, at, 0);
-    hn_value *w = hn_graph_const(n->graph, NULL, &v->type, at, (size_t)bytes);
-    if (w) take_constant(c, n->out[0], w);
-    return w != NULL;
-}
-
-/* A folded node goes at once; what else nobody reads is swept at the end, when it is known what symbols need. */
-static void fold_new_nodes(hn_im_call *c, hn_node *mark)
-{
-    hn_node *next;
-    for (hn_node *n = mark ? mark->next : c->b->g->first; n; n = next) {
-        next = n->next;
-        const bool done = foldable(n) && !is_widening(n) ? fold_by_eval(c, n) : fold_by_content(c, n);
-        if (done) hn_unlink(n);
-    }
 }
 
 /* ---- functions of the model's own ---- */
@@ -270,7 +184,7 @@ static hone_status run_handler(hn_im_call *c, const Onnx__FunctionProto *f)
     HN_TRY(c->b->status);
     HN_TRY(c->dg->code);
     HN_TRY(check_attrs(c));
-    fold_new_nodes(c, mark);
+    hn_im_fold_since(c, mark);
     return name_outputs(c);
 }
 

@@ -187,10 +187,13 @@ static void read_masks(hn_im_call *c, attend *a, hn_value *past, hn_value *nonpa
     const bool causal = hn_im_i(c, "is_causal", 0) != 0;
     const hn_dim s = a->q->type.dim[2], t = a->k->type.dim[2];
     a->mask = lengthen(c, hn_im_in(c, 3), t);
-    if (causal && !nonpad) a->causal = past ? 2 : 1;
-    if (left >= 0 || right >= 0 || (causal && nonpad)) {
+    /* lower_right counts from the last key: the same as counting on from the cache when as many keys as queries are new. */
+    const bool even = !past || hn_im_dsub(c, t, past->type.dim[2]) == s;
+    const bool by_mask = causal && (nonpad || !even);
+    if (causal && !by_mask) a->causal = past ? 2 : 1;
+    if (left >= 0 || right >= 0 || by_mask) {
         const positions p = place(c, s, t, query_offset(c, past, nonpad, s));
-        a->mask = merge_masks(c, a->mask, window_mask(c, &p, left, causal && nonpad ? 0 : right));
+        a->mask = merge_masks(c, a->mask, window_mask(c, &p, left, by_mask ? 0 : right));
     }
     if (nonpad) {
         const positions p = place(c, s, t, NULL);

@@ -180,16 +180,9 @@ hone_status hn_im_on_deform_conv(hn_im_call *c)
 {
     window w;
     const int64_t group = hn_im_i(c, "group", 1), offset_group = hn_im_i(c, "offset_group", 1);
-    int64_t begin[HN_MAX_RANK], end[HN_MAX_RANK];
     HN_TRY(read_window(c, c->in[0], c->in[1], &w));
-    for (int i = 0; i < w.n; i++) {
-        (void)hn_dim_known(hn_im_syms(c), w.begin[i], &begin[i]);
-        (void)hn_dim_known(hn_im_syms(c), w.end[i], &end[i]);
-    }
     return hn_im_same(c, HN_OP_deform_conv,
-                      HN_ATTRS_ARG(HN_A_IS("stride", w.n, w.stride), HN_A_IS("dilation", w.n, w.dilation),
-                                   HN_A_IS("pad_begin", w.n, begin), HN_A_IS("pad_end", w.n, end), HN_A_I("group", group),
-                                   HN_A_I("offset_group", offset_group)));
+                      HN_ATTRS_ARG(WINDOW_ATTRS(w), HN_A_I("group", group), HN_A_I("offset_group", offset_group)));
 }
 
 /* Pads of a transposed convolution crop its full result; what the wanted extent lacks is added at the end. */

@@ -182,14 +182,28 @@ hone_status hn_im_on_clip_attr(hn_im_call *c)
 
 /* ---- casts ---- */
 
+/*
+ * float8e8m0 holds powers of two; the standard rounds to them upwards unless told otherwise, the op to the nearest. On the
+ * bits of a float32: adding all mantissa bits carries into the exponent, clearing them is the power of two at or below.
+ */
+static hn_value *to_power_of_two(hn_im_call *c, hn_value *x, int mode)
+{
+    if (mode == 2) return x;
+    hn_value *f = hn_cast(c->b, x, HN_F32);
+    hn_value *bits = hn_b1(c->b, HN_OP_bitcast, f, HN_ATTRS_ARG(HN_A_T("to", HN_U32)));
+    if (mode == 0) bits = hn_im_binary(c, HN_OP_add, bits, hn_const_i(c->b, HN_U32, 0x007FFFFF));
+    bits = hn_im_binary(c, HN_OP_bit_and, bits, hn_const_i(c->b, HN_U32, 0xFF800000));
+    hn_value *y = hn_b1(c->b, HN_OP_bitcast, bits, HN_ATTRS_ARG(HN_A_T("to", HN_F32)));
+    hn_value *special = hn_im_binary(c, HN_OP_or, hn_im_unary(c, HN_OP_is_nan, f), hn_im_unary(c, HN_OP_is_inf, f));
+    return hn_im_select(c, special, f, y);
+}
+
 static hn_value *cast(hn_im_call *c, hn_value *x, hn_dtype to)
 {
     const bool saturate = hn_im_i(c, "saturate", 1) != 0;
-    if (hn_im_choice(c, "round_mode", "up|down|nearest", 0) != 0 && to == HN_F8E8M0) {
-        hn_im_refuse(c, "casts to float8e8m0 round up only");
-        return NULL;
-    }
+    const int mode = hn_im_choice(c, "round_mode", "up|down|nearest", 0);
     if (x && x->type.dtype == to) return x;
+    if (x && to == HN_F8E8M0 && hn_dtype_is_float(x->type.dtype)) x = to_power_of_two(c, x, mode);
     return hn_b1(c->b, HN_OP_cast, x, HN_ATTRS_ARG(HN_A_T("to", to), HN_A_I("saturate", saturate)));
 }
 

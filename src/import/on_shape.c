@@ -346,7 +346,8 @@ static void slice_known(hn_im_call *c, hn_dim start, hn_dim end, int64_t step, h
 
 static hn_value *element(hn_im_call *c, hn_value *v, int i)
 {
-    return v && v->type.rank ? hn_slice(c->b, hn_im_i64(c, v), 0, i, 1) : hn_reshape(c->b, hn_im_i64(c, v), 1, (hn_dim[]){ 1 });
+    v = hn_im_i64(c, v);
+    return hn_im_folded(v && v->type.rank ? hn_slice(c->b, v, 0, i, 1) : hn_reshape(c->b, v, 1, (hn_dim[]){ 1 }));
 }
 
 static hn_value *bound_value(hn_im_call *c, hn_value *x, hn_value *extent, hn_value *lo, hn_value *hi)
@@ -379,8 +380,8 @@ static void slice_running(hn_im_call *c, hn_value *start, hn_value *end, int64_t
                             hn_const_i(c->b, HN_I64, by));
     start = hn_im_binary(c, HN_OP_max, start, zero);
     if (c->b->status != HONE_OK) return;
-    *ret_start = hn_graph_value_dim(c->b->g, start, 0);
-    *ret_len = hn_graph_value_dim(c->b->g, span, 0);
+    *ret_start = hn_im_dim(c, start, 0);
+    *ret_len = hn_im_dim(c, span, 0);
     int64_t lo, hi;
     hn_dim_bounds(hn_im_syms(c), d, &lo, &hi);
     hn_sym *s = hn_sym_get(hn_im_syms(c), *ret_start), *l = hn_sym_get(hn_im_syms(c), *ret_len);

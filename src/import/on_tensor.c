@@ -191,7 +191,7 @@ static hn_dim range_count(hn_im_call *c, hn_value *start, hn_value *limit, hn_va
     hn_value *span = hn_im_binary(c, HN_OP_sub, hn_cast(c->b, limit, HN_F64), hn_cast(c->b, start, HN_F64));
     hn_value *n = hn_im_unary(c, HN_OP_ceil, hn_im_binary(c, HN_OP_div, span, hn_cast(c->b, delta, HN_F64)));
     n = hn_cast(c->b, hn_im_binary(c, HN_OP_max, n, hn_const_f(c->b, HN_F64, 0)), HN_I64);
-    return n ? hn_graph_value_dim(c->b->g, n, 0) : 0;
+    return n ? hn_im_dim(c, n, 0) : 0;
 }
 
 hone_status hn_im_on_range(hn_im_call *c)

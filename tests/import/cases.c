@@ -123,14 +123,14 @@ static bool bake(const char *dir, hn_arena *a, hn_graph **ret, inputs *in, hn_di
 {
     hn_import_value value[64];
     int n = 0;
-    for (int i = 1; i < 64; i++) {
+    for (int i = 0; i < 64; i++) {
         char path[4096];
         hn_diag quiet = { 0 };
         snprintf(path, sizeof path, "%s/test_data_set_0/input_%d.pb", dir, i);
         if (access(path, R_OK) != 0) break;
         in->n = i + 1;
         hn_file_value *v = &in->at[i];
-        if (hn_import_value_file(a, path, HN_TENSOR, v, &quiet) != HONE_OK || v->n != 1 || v->at->type.rank > 1) continue;
+        if (hn_import_value_file(a, path, HN_TENSOR, v, &quiet) != HONE_OK || v->n != 1 || v->at->type.rank > (i > 0)) continue;
         in->baked[i] = true;
         value[n++] = (hn_import_value){ v->name, v->at->type, v->at->at };
     }
