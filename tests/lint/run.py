@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks of the tree itself. Each prints what it found; the last line counts checks.
 
-    tests/lint/run.py [--build DIR] [--only NAME]     layers headers text sizes libraries selftest
+    tests/lint/run.py [--build DIR] [--only NAME]     layers headers text docs sizes libraries selftest
 """
 
 import argparse
@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import docs       # noqa: E402
 import headers    # noqa: E402
 import layers     # noqa: E402
 import libraries  # noqa: E402
@@ -30,6 +31,7 @@ def main():
         "selftest": selftest.run,
         "layers": lambda: layers.run(ROOT),
         "text": lambda: text.run(ROOT),
+        "docs": lambda: docs.run(ROOT),
         "sizes": lambda: sizes.run(ROOT),
         "headers": lambda: headers.run(ROOT, [build] if build else sorted((ROOT / "build").glob("*"))),
         "libraries": lambda: libraries.run(ROOT, build) if build else None,

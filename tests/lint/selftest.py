@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import tempfile
 
+import docs
 import headers
 import layers
 import libraries
@@ -93,5 +94,14 @@ def library_faults():
         return [] if found == ["libx.so exports hn_leak"] else [f"libraries: planted one leak, found {found}"]
 
 
+def docs_faults():
+    table = {0: "success", 1: "out of memory", 2: "invalid argument"}
+    out = [f"docs: false alarm: {e}" for e in docs.check_statuses(table, {1: "out of memory", 2: "invalid"})]
+    for man in ({1: "out of memory"}, {1: "out of memory", 2: "bad"}, {1: "out of memory", 2: "invalid", 3: "x"}):
+        if not docs.check_statuses(table, man):
+            out.append(f"docs: missed a fault in {man}")
+    return out
+
+
 def run():
-    return layer_faults() + text_faults() + size_faults() + header_faults() + library_faults()
+    return docs_faults() + layer_faults() + text_faults() + size_faults() + header_faults() + library_faults()
