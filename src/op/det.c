@@ -128,6 +128,7 @@ static hn_value *x_eliminate(hn_builder *b, hn_value *a, hn_dim n, hn_dim m)
     hn_value *init[2] = { a, NULL }, *ret[2];
 
     if (!a) return NULL;
+    if (m == 0) return x_full(b, a->type.dtype, 1, &n, 1);
     init[1] = x_full(b, a->type.dtype, 2, column, 1);
     x_loop(b, &(x_loop_spec){ x_dim(b, HN_I64, m), 2, 0, init, fill, NULL }, ret);
     return ret[1];

@@ -177,10 +177,10 @@ static hone_status ref_mvn(const hn_call *c, const hn_view *in, hn_view *out, hn
         while (hn_walk_next(&w))
             for (int64_t i = 0; i < w.run; i++) {
                 const int64_t s = w.at[0] + i * w.step[0];
-                const double x = in[0].f[w.pos + i], d = x - mean[s];
-                if (phase == 0) mean[s] += x / each;
-                else if (phase == 1) dev[s] += d * d / each;
-                else out[0].f[w.pos + i] = d / (sqrt(dev[s]) + hn_call_f(c, "eps"));
+                const double x = in[0].f[w.pos + i], d = x - mean[s] / each;
+                if (phase == 0) mean[s] += x;
+                else if (phase == 1) dev[s] += d * d;
+                else out[0].f[w.pos + i] = d / (sqrt(dev[s] / each) + hn_call_f(c, "eps"));
             }
     }
     free(mean);

@@ -79,8 +79,8 @@ static hone_status expand(hn_builder *b, const hn_node *n, hn_value **out)
     int axis = 0;
 
     hn_axis_resolve(hn_attr_i(n, "axis"), x->type.rank, &axis);
-    if (n->op == HN_OP_hardmax) {
-        out[0] = x_hardmax(b, x, axis);
+    if (n->op == HN_OP_hardmax) { /* of a known empty axis nothing is the maximum, and nothing is asked for */
+        out[0] = x->type.dim[axis] == 0 ? x : x_hardmax(b, x, axis);
         return x_done(b);
     }
     x = x_up(b, x);
