@@ -20,7 +20,7 @@ typedef struct hn_knob_def {
     hn_knob id;
     const char *name; /* "gemm:split_k" */
     hn_knob_type type;
-    int64_t dflt, lo, hi; /* enum: 0..count-1 */
+    int64_t dflt, lo, hi; /* bool and enum: 0..count-1 */
     const char *values;   /* enum: "a|b|c"; else NULL */
     bool tunable, changes_numbers, per_node;
     const char *doc;
@@ -33,9 +33,16 @@ const hn_knob_def *hn_knob_at(int i); /* sorted by id */
 const hn_knob_def *hn_knob_get(hn_knob id);
 const hn_knob_def *hn_knob_find(const char *name, size_t n); /* leading dash optional */
 bool hn_knob_in_domain(const hn_knob_def *k, int64_t v);
-/** Every value of the domain, at most cap (ranges wider than cap are sampled: ends, default, powers of two). */
+/** Every value of the domain in rising order, at most cap >= 3 of them; returns how many. Ranges wider than cap are sampled:
+ *  ends, default, powers of two from small to large. */
 int hn_knob_domain(const hn_knob_def *k, int64_t *ret, int cap);
+/** The value as routes write it: a number, or an enum's name. */
 void hn_knob_print_value(const hn_knob_def *k, int64_t v, hn_str *out);
+/** Value from route text: numbers; on/off, true/false for bools; names for enums. False when it is none or not in the domain. */
+bool hn_knob_parse_value(const hn_knob_def *k, const char *text, size_t n, int64_t *ret);
+/** "0|1", "0..64", "pow2 0..64", "plain|nhwc". */
+void hn_knob_print_domain(const hn_knob_def *k, hn_str *out);
+/** {"registry": digest, "knobs": [{id, option, group, name, type, default, domain, ...}]} */
 void hn_knob_list_json(hn_str *out);
 
 typedef struct hn_setting {
@@ -53,10 +60,13 @@ typedef struct hn_route {
 /** Parse "-gemm:split_k=2 -conv:winograd@head*=0". Unknown, out-of-domain, repeated or contradictory settings raise with
  *  the offset and the nearest name. */
 hone_status hn_route_parse(hn_arena *a, const char *text, hn_route *ret, hn_diag *dg);
-/** Canonical text: sorted by id then pattern order, defaults left out. */
+/** Canonical text: sorted by id, written order within one knob, without settings that a later one covers and without
+ *  defaults that override nothing. Parses back to a route with the same effect; "" is the default route. */
 void hn_route_print(const hn_route *r, hn_str *out);
+/** Put a setting last, so that it wins; an older one with the same knob and pattern goes. False when the value is outside the
+ *  domain, the knob takes no pattern, or memory is out. pattern is copied. */
 bool hn_route_set(hn_arena *a, hn_route *r, hn_knob knob, const char *pattern, int64_t value);
-hn_digest hn_route_digest(const hn_route *r);
+hn_digest hn_route_digest(const hn_route *r); /* of the canonical text */
 
 /** One axis of a search expression. */
 typedef struct hn_axis {
@@ -70,7 +80,8 @@ typedef struct hn_expr_route {
     hn_axis *at;
     int n, cap;
 } hn_expr_route;
-/** Parse the tuner's expression grammar (lists, ranges, `*`; spaces or newlines between tokens). */
+/** Parse the tuner's expression grammar (lists, ranges, `*`; spaces or newlines between tokens, spaces allowed inside
+ *  brackets; empty alternatives are dropped). A range over a POW2 knob runs over its powers of two. Errors as hn_route_parse. */
 hone_status hn_route_expr_parse(hn_arena *a, const char *text, hn_expr_route *ret, hn_diag *dg);
 
 /**
@@ -83,8 +94,9 @@ typedef struct hn_knob_read {
     const char *where; /* node path, "" for the model */
     int64_t value;
 } hn_knob_read;
-hn_knobs *hn_knobs_new(hn_arena *a, const hn_route *route);
-/** Value of a knob for the model as a whole, or for a node with these import paths (any origin may match). */
+hn_knobs *hn_knobs_new(hn_arena *a, const hn_route *route); /* route: NULL for the default; must outlive the build */
+/** Value of a knob for the model as a whole (settings with a pattern do not count), or for a node with these import paths (any
+ *  may match; the last matching setting wins). A node is recorded under its first path. */
 int64_t hn_knob_read_model(hn_knobs *k, hn_knob id);
 int64_t hn_knob_read_node(hn_knobs *k, hn_knob id, const char *const *origin, int n_origin);
 int hn_knobs_n_read(const hn_knobs *k);

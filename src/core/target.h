@@ -32,7 +32,7 @@ typedef struct hn_target {
     int vec_bytes; /* widest vector to generate: 16, 32 or 64 */
     int n_vreg;    /* architectural vector registers at that width: 16 or 32 */
     int n_core;
-    int64_t l1d_bytes, l2_bytes, l3_bytes; /* per core, per core, shared share */
+    int64_t l1d_bytes, l2_bytes, l3_bytes; /* of one core; L3: the core's share of what it shares */
     int line_bytes;
     double peak_gflops;   /* f32 multiply-add peak of one core, measured (host) or frozen (named) */
     double bandwidth_gbs; /* one core's streaming read bandwidth from memory */
