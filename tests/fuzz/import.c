@@ -9,6 +9,16 @@
 #include "import/import.h"
 #include "mutate.h"
 
+/* A sanitizer ends the process before the harness can say which seed it was. */
+void __sanitizer_set_death_callback(void (*fn)(void)) __attribute__((weak));
+
+static char now_at[1200];
+
+static void say_where(void)
+{
+    fprintf(stderr, "    at: %s\n", now_at);
+}
+
 static const char data_root[] = "/usr/share/libonnx-testdata/data"; /* Debian's libonnx-testdata */
 
 enum { MAX_SEEDS = 2048 };
@@ -74,13 +84,15 @@ static void fuzz_kind(const char *kind, off_t max_bytes, int64_t rounds, int64_t
     static seeds s;
     find_seeds(&s, kind, max_bytes);
     if (s.n == 0) SKIP("no seeds in %s/%s (package libonnx-testdata)", data_root, kind);
+    if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(say_where);
     rounds = setting("FUZZ_ROUNDS", rounds);
     const int64_t seed0 = setting("FUZZ_SEED", salt);
     for (int64_t r = 0; r < rounds; r++) {
         hn_rng rng;
         hn_rng_init(&rng, (uint64_t)(seed0 + r));
         const char *path = s.path[hn_rng_below(&rng, s.n)];
-        hn_test_note("%s, FUZZ_SEED=%lld FUZZ_ROUNDS=1", path, (long long)(seed0 + r));
+        snprintf(now_at, sizeof now_at, "%s, FUZZ_SEED=%lld FUZZ_ROUNDS=1", path, (long long)(seed0 + r));
+        hn_test_note("%s", now_at);
         hn_bytes src = { 0 };
         hn_diag dg = { 0 };
         CHECK_OK(hn_map_file(path, &src, &dg), &dg);
