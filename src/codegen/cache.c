@@ -1,5 +1,6 @@
-/* Compiled kernels on disk, one file each, named by what they were made from. Files appear by rename, are checked by digest
- * when read, and age by their modification time, which every hit refreshes; so processes need no lock between them. */
+/* Compiled kernels on disk, one file each, named by what they were made from. Files appear by rename, are
+ * checked by digest when read, and age by their modification time, which every hit refreshes; so processes
+ * need no lock between them. */
 #include "codegen/codegen_int.h"
 
 #include <dirent.h>
@@ -54,8 +55,8 @@ static void path_of(const hn_code_cache *c, hn_digest key, char *dst, size_t n)
 
 static bool header_ok(const file_header *h, size_t n, hn_digest key)
 {
-    return h->magic == MAGIC && h->n == n - sizeof(*h) && hn_digest_eq(h->key, key) && h->entry < h->n && h->align >= 1 &&
-           h->align <= 4096 && !(h->align & (h->align - 1));
+    return h->magic == MAGIC && h->n == n - sizeof(*h) && hn_digest_eq(h->key, key) && h->entry < h->n &&
+           h->align >= 1 && h->align <= 4096 && !(h->align & (h->align - 1));
 }
 
 static bool take(const uint8_t *at, size_t n, hn_digest key, hn_arena *a, hn_code *ret)
@@ -68,24 +69,30 @@ static bool take(const uint8_t *at, size_t n, hn_digest key, hn_arena *a, hn_cod
     uint8_t *copy = hn_arena_alloc_aligned(a, h.n, h.align);
     if (!copy) return false;
     memcpy(copy, at + sizeof(h), h.n);
-    *ret = (hn_code){ .at = copy, .n = h.n, .entry = h.entry, .align = h.align, .frame_bytes = h.frame_bytes,
-                      .n_stack_ref = h.n_stack_ref };
+    *ret = (hn_code){.at = copy,
+                     .n = h.n,
+                     .entry = h.entry,
+                     .align = h.align,
+                     .frame_bytes = h.frame_bytes,
+                     .n_stack_ref = h.n_stack_ref};
     return true;
 }
 
 bool hn_code_cache_get(const hn_code_cache *c, hn_digest key, hn_arena *a, hn_code *ret)
 {
     char path[1024];
-    hn_bytes file = { 0 };
-    hn_diag dg = { 0 };
+    hn_bytes file = {0};
+    hn_diag dg = {0};
 
     if (!c->dir) return false;
     path_of(c, key, path, sizeof(path));
     if (hn_map_file(path, &file, &dg) != HONE_OK) return false;
     const bool ok = take(file.at, file.n, key, a, ret);
     hn_unmap(&file);
-    if (ok) utimensat(AT_FDCWD, path, NULL, 0);
-    else unlink(path); /* damaged */
+    if (ok)
+        utimensat(AT_FDCWD, path, NULL, 0);
+    else
+        unlink(path); /* damaged */
     return ok;
 }
 
@@ -107,13 +114,19 @@ void hn_code_cache_put(const hn_code_cache *c, hn_digest key, const hn_code *cod
 {
     static atomic_uint serial;
     char path[1024], tmp[1100];
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
 
     if (!c->dir || hn_make_dirs(c->dir, &dg) != HONE_OK) return;
     path_of(c, key, path, sizeof(path));
     snprintf(tmp, sizeof(tmp), "%s.%d.%u.tmp", path, (int)getpid(), atomic_fetch_add(&serial, 1));
-    const file_header h = { .magic = MAGIC, .entry = code->entry, .align = code->align, .frame_bytes = code->frame_bytes,
-                            .n_stack_ref = code->n_stack_ref, .n = code->n, .key = key, .body = hn_hash128(code->at, code->n) };
+    const file_header h = {.magic = MAGIC,
+                           .entry = code->entry,
+                           .align = code->align,
+                           .frame_bytes = code->frame_bytes,
+                           .n_stack_ref = code->n_stack_ref,
+                           .n = code->n,
+                           .key = key,
+                           .body = hn_hash128(code->at, code->n)};
     const int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return;
     const bool ok = write_all(fd, &h, sizeof(h)) && write_all(fd, code->at, code->n);
@@ -136,7 +149,8 @@ static bool list_add(listing *l, int dir_fd, const char *name)
 {
     struct stat st;
 
-    if (strlen(name) >= sizeof(l->at->name) || !strstr(name, ".hnc") || fstatat(dir_fd, name, &st, 0) != 0) return true;
+    if (strlen(name) >= sizeof(l->at->name) || !strstr(name, ".hnc") || fstatat(dir_fd, name, &st, 0) != 0)
+        return true;
     if (l->n == l->cap) {
         const size_t cap = l->cap ? 2 * l->cap : 256;
         entry *grown = realloc(l->at, cap * sizeof(*grown));
@@ -161,7 +175,7 @@ static int older_first(const void *x, const void *y)
 void hn_code_cache_trim(const hn_code_cache *c)
 {
     const int64_t most = c->max_bytes > 0 ? c->max_bytes : default_max_bytes;
-    listing l = { 0 };
+    listing l = {0};
     DIR *d = c->dir ? opendir(c->dir) : NULL;
 
     if (!d) return;

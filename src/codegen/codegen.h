@@ -1,4 +1,5 @@
-/* Kernel programs to machine code: what a code generator is, worker processes that run one, and the cache of what they made. */
+/* Kernel programs to machine code: what a code generator is, worker processes that run one, and the cache of
+ * what they made. */
 #ifndef HN_CODEGEN_CODEGEN_H
 #define HN_CODEGEN_CODEGEN_H
 
@@ -8,12 +9,13 @@
 #include "core/target.h"
 #include "kir/kir.h"
 
-/** Machine code of one kernel, ready to be mapped anywhere: text and constants in one piece, nothing to link. */
+/** Machine code of one kernel, ready to be mapped anywhere: text and constants in one piece, nothing to link.
+ */
 typedef struct hn_code {
     const uint8_t *at; /* in the arena that the caller gave */
     size_t n;
-    uint32_t entry; /* offset of the kernel's first instruction; the signature stands in kir/kir.h */
-    uint32_t align; /* the blob's first byte must be placed at a multiple of this (64 today) */
+    uint32_t entry;      /* offset of the kernel's first instruction; the signature stands in kir/kir.h */
+    uint32_t align;      /* the blob's first byte must be placed at a multiple of this (64 today) */
     int32_t frame_bytes; /* stack that the kernel takes */
     int32_t n_stack_ref; /* instructions that touch that stack: spills and reloads */
     int64_t compile_ns;  /* 0 when it came from the cache */
@@ -53,8 +55,8 @@ typedef struct hn_compile_options {
     int n_worker;            /* 0: one a core, at most 16 */
     const char *worker_path; /* NULL: $HONE_WORKER, beside this library or program, ../libexec/hone */
     hn_code_cache cache;
-    int64_t timeout_ns;      /* for one kernel; 0: 60 s */
-    int64_t memory_bytes;    /* of one worker; 0: no limit */
+    int64_t timeout_ns;   /* for one kernel; 0: 60 s */
+    int64_t memory_bytes; /* of one worker; 0: no limit */
 } hn_compile_options;
 
 /**
@@ -68,8 +70,8 @@ hone_status hn_compile_pool_create(const hn_compile_options *o, hn_compile_pool 
 void hn_compile_pool_destroy(hn_compile_pool *p);
 
 /**
- * Hand in one kernel; returns a ticket >= 0 at once, or -1 when out of memory. The program is copied. Equal programs in
- * flight are compiled once.
+ * Hand in one kernel; returns a ticket >= 0 at once, or -1 when out of memory. The program is copied. Equal
+ * programs in flight are compiled once.
  */
 int hn_compile_submit(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t);
 
@@ -82,7 +84,8 @@ int hn_compile_submit(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t)
 hone_status hn_compile_collect(hn_compile_pool *p, int ticket, hn_arena *a, hn_code *ret, hn_diag *dg);
 
 /** Submit and collect. */
-hone_status hn_compile(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret, hn_diag *dg);
+hone_status hn_compile(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret,
+                       hn_diag *dg);
 
 /** Counters since creation. */
 typedef struct hn_compile_stats {

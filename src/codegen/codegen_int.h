@@ -1,4 +1,5 @@
-/* Inside src/codegen: what parent and worker say to each other. Both come from one build; every message carries the revision. */
+/* Inside src/codegen: what parent and worker say to each other. Both come from one build; every message
+ * carries the revision. */
 #ifndef HN_CODEGEN_CODEGEN_INT_H
 #define HN_CODEGEN_CODEGEN_INT_H
 

@@ -66,8 +66,9 @@ static char *beside(const char *file, const char *relative)
 static char *near_file(const char *file)
 {
     /* installed, then a build folder seen from its root, from src/X and from tests */
-    static const char *const places[] = { "hone-worker", "../libexec/hone/hone-worker", "src/codegen/llvm/hone-worker",
-                                          "../src/codegen/llvm/hone-worker", "../../src/codegen/llvm/hone-worker" };
+    static const char *const places[] = {"hone-worker", "../libexec/hone/hone-worker",
+                                         "src/codegen/llvm/hone-worker", "../src/codegen/llvm/hone-worker",
+                                         "../../src/codegen/llvm/hone-worker"};
     for (int i = 0; i < HN_COUNT(places); i++) {
         char *path = beside(file, places[i]);
         if (path) return path;
@@ -98,8 +99,9 @@ hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg)
         return HONE_OK;
     }
     hn_hint(dg, "set HONE_WORKER to the path of hone-worker, which a build with LLVM makes");
-    const hone_status s = path ? HN_RAISE(dg, HONE_E_NOTFOUND, "the compile worker \"%s\" cannot be run", path)
-                               : HN_RAISE(dg, HONE_E_NOTFOUND, "no hone-worker beside this program or in ../libexec/hone");
+    const hone_status s =
+        path ? HN_RAISE(dg, HONE_E_NOTFOUND, "the compile worker \"%s\" cannot be run", path)
+             : HN_RAISE(dg, HONE_E_NOTFOUND, "no hone-worker beside this program or in ../libexec/hone");
     free(path);
     return s;
 }
@@ -108,7 +110,7 @@ hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg)
 static uint64_t salt_of(const char *path)
 {
     struct stat st;
-    int64_t v[3] = { 0 };
+    int64_t v[3] = {0};
 
     if (stat(path, &st) == 0) {
         v[0] = (int64_t)st.st_size;
@@ -138,7 +140,8 @@ static void job_done(hn_compile_pool *p, job *j)
 static void job_failed(hn_compile_pool *p, job *j, hone_status s, const char *what, const char *how)
 {
     hn_diag_clear(&j->diag);
-    (void)HN_RAISE(&j->diag, s, "the compile worker %s on kernel \"%s\"%s%s", what, j->name, how[0] ? ": " : "", how);
+    (void)HN_RAISE(&j->diag, s, "the compile worker %s on kernel \"%s\"%s%s", what, j->name,
+                   how[0] ? ": " : "", how);
     job_done(p, j);
 }
 
@@ -152,7 +155,7 @@ static job *job_new(const hn_kfunc *f, const hn_target *t, hn_digest key)
     j->target = *t;
     snprintf(j->name, sizeof(j->name), "%s", f->name ? f->name : "");
     hn_arena *tmp = j->arena ? hn_arena_create() : NULL;
-    const hn_bytes bytes = tmp ? hn_kfunc_write(tmp, f) : (hn_bytes){ 0 };
+    const hn_bytes bytes = tmp ? hn_kfunc_write(tmp, f) : (hn_bytes){0};
     if (bytes.n && (j->program = malloc(bytes.n))) {
         memcpy(j->program, bytes.at, bytes.n);
         j->program_n = bytes.n;
@@ -180,8 +183,8 @@ static void worker_end(hn_compile_pool *p, worker *w, char *how, size_t n)
 
 static hone_status worker_start(hn_compile_pool *p, worker *w, hn_diag *dg)
 {
-    const char *argv[] = { p->worker_path, NULL };
-    const hn_proc_limits limits = { .memory_bytes = p->o.memory_bytes };
+    const char *argv[] = {p->worker_path, NULL};
+    const hn_proc_limits limits = {.memory_bytes = p->o.memory_bytes};
 
     return hn_proc_spawn(argv, &limits, &w->proc, dg);
 }
@@ -193,14 +196,17 @@ static void worker_lost(hn_compile_pool *p, worker *w)
     char how[64] = "";
 
     worker_end(p, w, how, sizeof(how));
-    if (++j->tries < MAX_TRIES) j->state = JOB_QUEUED;
-    else job_failed(p, j, HONE_E_CRASH, "died", how);
+    if (++j->tries < MAX_TRIES)
+        j->state = JOB_QUEUED;
+    else
+        job_failed(p, j, HONE_E_CRASH, "died", how);
 }
 
 static void worker_give(hn_compile_pool *p, worker *w, job *j)
 {
-    hn_worker_request r = { .magic = HN_WORKER_MAGIC, .rev = HN_CODEGEN_REV, .n = j->program_n, .target = j->target };
-    hn_diag dg = { 0 };
+    hn_worker_request r = {
+        .magic = HN_WORKER_MAGIC, .rev = HN_CODEGEN_REV, .n = j->program_n, .target = j->target};
+    hn_diag dg = {0};
 
     if (w->proc.pid == 0 && worker_start(p, w, &dg) != HONE_OK) {
         j->diag = dg;
@@ -220,18 +226,24 @@ static bool read_reply(worker *w, hn_worker_reply *r, hn_diag *dg)
     job *j = w->job;
 
     if (hn_proc_read(&w->proc, r, sizeof(*r), w->deadline_ns, dg) != HONE_OK) return false;
-    if (r->magic != HN_WORKER_MAGIC || r->rev != HN_CODEGEN_REV || r->n > (1u << 30) || r->align > 4096) return false;
+    if (r->magic != HN_WORKER_MAGIC || r->rev != HN_CODEGEN_REV || r->n > (1u << 30) || r->align > 4096)
+        return false;
     uint8_t *at = hn_arena_alloc_aligned(j->arena, r->n + 1, 64);
     if (!at || hn_proc_read(&w->proc, at, r->n, w->deadline_ns, dg) != HONE_OK) return false;
-    j->code = (hn_code){ .at = at, .n = r->n, .entry = r->entry, .align = r->align, .frame_bytes = r->frame_bytes,
-                         .n_stack_ref = r->n_stack_ref, .compile_ns = r->compile_ns };
+    j->code = (hn_code){.at = at,
+                        .n = r->n,
+                        .entry = r->entry,
+                        .align = r->align,
+                        .frame_bytes = r->frame_bytes,
+                        .n_stack_ref = r->n_stack_ref,
+                        .compile_ns = r->compile_ns};
     return true;
 }
 
 static void worker_answers(hn_compile_pool *p, worker *w)
 {
     hn_worker_reply r;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     job *j = w->job;
 
     if (!read_reply(w, &r, &dg)) {
@@ -285,13 +297,13 @@ static void pump(hn_compile_pool *p, bool wait)
     feed(p);
     for (int i = 0; i < p->n_worker; i++) {
         if (!p->w[i].job) continue;
-        fd[n] = (struct pollfd){ .fd = p->w[i].proc.out_fd, .events = POLLIN };
+        fd[n] = (struct pollfd){.fd = p->w[i].proc.out_fd, .events = POLLIN};
         of[n++] = &p->w[i];
         first = HN_MIN(first, p->w[i].deadline_ns);
     }
     if (n == 0) return;
     const int64_t left = wait ? HN_MAX(first - hn_now_ns(), 0) : 0;
-    const struct timespec ts = { (time_t)(left / 1000000000), (long)(left % 1000000000) };
+    const struct timespec ts = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
     if (ppoll(fd, (nfds_t)n, &ts, NULL) > 0)
         for (int i = 0; i < n; i++)
             if (fd[i].revents && of[i]->job) worker_answers(p, of[i]);
@@ -335,7 +347,8 @@ void hn_compile_pool_destroy(hn_compile_pool *p)
     if (!p) return;
     for (int i = 0; i < p->n_worker; i++)
         if (p->w[i].proc.pid) hn_proc_end(&p->w[i].proc, NULL, 0);
-    for (int i = 0; i < p->n_ticket; i++) release(p, i);
+    for (int i = 0; i < p->n_ticket; i++)
+        release(p, i);
     if (p->cache_dir && p->stats.n_compiled) hn_code_cache_trim(&p->o.cache);
     free(p->ticket);
     free(p->worker_path);
@@ -389,13 +402,15 @@ hone_status hn_compile_collect(hn_compile_pool *p, int ticket, hn_arena *a, hn_c
     if (ticket < 0 || ticket >= p->n_ticket || !p->ticket[ticket])
         return HN_RAISE(dg, HONE_E_INVALID, "no compilation %d waits to be collected", ticket);
     job *j = p->ticket[ticket];
-    while (j->state != JOB_DONE) pump(p, true);
+    while (j->state != JOB_DONE)
+        pump(p, true);
     hone_status s = j->diag.code;
     if (s != HONE_OK) {
         if (dg) *dg = j->diag;
     } else {
         uint8_t *at = hn_arena_alloc_aligned(a, j->code.n + 1, 64);
-        if (!at) s = HN_NOMEM(dg);
+        if (!at)
+            s = HN_NOMEM(dg);
         else {
             memcpy(at, j->code.at, j->code.n);
             *ret = j->code;
@@ -403,11 +418,13 @@ hone_status hn_compile_collect(hn_compile_pool *p, int ticket, hn_arena *a, hn_c
         }
     }
     release(p, ticket);
-    while (p->n_ticket && !p->ticket[p->n_ticket - 1]) p->n_ticket--; /* numbers above the last live one are free again */
+    while (p->n_ticket && !p->ticket[p->n_ticket - 1])
+        p->n_ticket--; /* numbers above the last live one are free again */
     return s;
 }
 
-hone_status hn_compile(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret, hn_diag *dg)
+hone_status hn_compile(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret,
+                       hn_diag *dg)
 {
     const int ticket = hn_compile_submit(p, f, t);
     return ticket < 0 ? HN_NOMEM(dg) : hn_compile_collect(p, ticket, a, ret, dg);

@@ -1,4 +1,5 @@
-/* Runs programs one lane at a time, checking every access. Slow by design: tests compare compiled code against it. */
+/* Runs programs one lane at a time, checking every access. Slow by design: tests compare compiled code
+ * against it. */
 #include "kir/kir_int.h"
 
 #include <inttypes.h>
@@ -16,8 +17,8 @@ typedef struct run {
     const hn_kfunc *f;
     const int64_t *arg;
     area *buf;
-    int64_t *off;    /* of each instruction's lanes in a thread's values */
-    int32_t *leave;  /* BREAK_IF: the END to leave through */
+    int64_t *off;   /* of each instruction's lanes in a thread's values */
+    int32_t *leave; /* BREAK_IF: the END to leave through */
     int64_t n_val, lo, hi, steps, max_steps;
     hn_diag *dg;
     hn_arena *tmp;
@@ -33,8 +34,9 @@ static hone_status fault(const run *r, int at, const char *what, int64_t offset)
 {
     const hn_kins *x = &r->f->ins[at];
 
-    return HN_RAISE(r->dg, HONE_E_INTERNAL, "kernel \"%s\", %s %%%d: %s of buffer \"%s\" at byte %" PRId64 " of %" PRId64,
-                    r->f->name, hn_kop_name(x->op), at, what, r->f->names + r->f->buf[x->imm].name, offset,
+    return HN_RAISE(r->dg, HONE_E_INTERNAL,
+                    "kernel \"%s\", %s %%%d: %s of buffer \"%s\" at byte %" PRId64 " of %" PRId64, r->f->name,
+                    hn_kop_name(x->op), at, what, r->f->names + r->f->buf[x->imm].name, offset,
                     r->buf[x->imm].bytes);
 }
 
@@ -44,14 +46,17 @@ static uint64_t *lanes_of(const run *r, const thread *t, int32_t at)
 }
 
 /* ---- memory ---- */
-static hone_status locate(const run *r, int at, int64_t index, int64_t n, bool write, uint8_t **ret)
+/* n bytes that start `ahead` bytes behind element `index`. */
+static hone_status locate(const run *r, int at, int64_t index, int64_t ahead, int64_t n, bool write,
+                          uint8_t **ret)
 {
     const hn_kins *x = &r->f->ins[at];
     const area *b = &r->buf[x->imm];
+    const int64_t each = hn_dtype_bits((hn_dtype)r->f->buf[x->imm].dtype) / 8;
     int64_t first;
 
-    if (__builtin_mul_overflow(index, (int64_t)hn_dtype_bits((hn_dtype)r->f->buf[x->imm].dtype) / 8, &first) || first < 0 ||
-        first > (write ? b->bytes : b->readable) - n)
+    if (__builtin_mul_overflow(index, each, &first) || __builtin_add_overflow(first, ahead, &first) ||
+        first < 0 || first > (write ? b->bytes : b->readable) - n)
         return fault(r, at, write ? "write past the end" : "read past the end", first);
     if (write && !b->writable) return fault(r, at, "write to a read-only part", first);
     if (b->written && write) memset(b->written + first, 1, (size_t)n);
@@ -77,32 +82,23 @@ static void write_lane(uint8_t *p, int storage, uint64_t v)
     memcpy(p, &v, (size_t)hn_dtype_bits((hn_dtype)storage) / 8);
 }
 
-/* Consecutive lanes of a load or store lie at byte distances of the storage type; a gather's anywhere. */
+/* Where a lane lies: a gather's anywhere, a load's behind the lane before it, in bytes, so that lanes may be
+ * narrower or wider than the buffer's elements. Each lane's place is checked by itself. */
 static hone_status access_lane(run *r, thread *t, int at, int lane, bool write, uint64_t *v)
 {
     const hn_kins *x = &r->f->ins[at];
     const bool indexed = x->op == HN_KOP_GATHER || x->op == HN_KOP_SCATTER;
-    const int own = r->f->buf[x->imm].dtype;
-    const int value = write ? r->f->ins[x->a[1]].dtype : x->dtype;
+    const int own = r->f->buf[x->imm].dtype, value = write ? r->f->ins[x->a[1]].dtype : x->dtype;
     const int storage = x->flags & HN_KMEM_RAW ? value : own;
     const int64_t bytes = hn_dtype_bits((hn_dtype)storage) / 8;
-    const int64_t index = (int64_t)lanes_of(r, t, x->a[0])[indexed ? lane : 0];
-    uint8_t *p;
+    const int64_t ahead = indexed ? 0 : lane * bytes;
+    uint8_t *p = NULL;
 
-    if (indexed) {
-        HN_TRY(locate(r, at, index, bytes, write, &p));
-    } else { /* the whole lane's place is checked, not only the vector's start */
-        const int64_t per = bytes / (hn_dtype_bits((hn_dtype)own) / 8);
-        if (per * (hn_dtype_bits((hn_dtype)own) / 8) == bytes && per >= 1) {
-            HN_TRY(locate(r, at, index + lane * per, bytes, write, &p));
-        } else { /* lanes narrower than the buffer's elements */
-            uint8_t *base;
-            HN_TRY(locate(r, at, index + lane * bytes / (hn_dtype_bits((hn_dtype)own) / 8), bytes, write, &base));
-            p = base + lane * bytes % (hn_dtype_bits((hn_dtype)own) / 8);
-        }
-    }
-    if (write) write_lane(p, storage, *v);
-    else *v = read_lane(p, storage);
+    HN_TRY(locate(r, at, (int64_t)lanes_of(r, t, x->a[0])[indexed ? lane : 0], ahead, bytes, write, &p));
+    if (write)
+        write_lane(p, storage, *v);
+    else
+        *v = read_lane(p, storage);
     return HONE_OK;
 }
 
@@ -148,12 +144,13 @@ static void bitcast(const hn_kins *x, int from, const uint64_t *a, uint64_t *v)
 
 static uint64_t reduce(const hn_kins *x, int dtype, int lanes, const uint64_t *a)
 {
-    static const int as[] = { HN_KOP_ADD, HN_KOP_MIN, HN_KOP_MAX, HN_KOP_AND, HN_KOP_OR };
+    static const int as[] = {HN_KOP_ADD, HN_KOP_MIN, HN_KOP_MAX, HN_KOP_AND, HN_KOP_OR};
     uint64_t v[HN_KIR_MAX_LANES];
 
     memcpy(v, a, (size_t)lanes * sizeof(*v));
     for (int half = lanes / 2; half >= 1; half /= 2)
-        for (int i = 0; i < half; i++) v[i] = hn_klane_bin(as[x->op - HN_KOP_RADD], dtype, v[i], v[i + half]);
+        for (int i = 0; i < half; i++)
+            v[i] = hn_klane_bin(as[x->op - HN_KOP_RADD], dtype, v[i], v[i + half]);
     return v[0];
 }
 
@@ -181,39 +178,56 @@ static uint64_t dot(int op, int i, const uint64_t *a, const uint64_t *p, const u
 
     if (op == HN_KOP_DOT2BF) return dot_bf(a[i], p + 2 * i, q + 2 * i);
     if (op == HN_KOP_MADDUBS) { /* its operands are a and p */
-        for (int k = 0; k < 2; k++) s += (int64_t)a[2 * i + k] * (int64_t)p[2 * i + k];
+        for (int k = 0; k < 2; k++)
+            s += (int64_t)a[2 * i + k] * (int64_t)p[2 * i + k];
         return hn_klane_norm(HN_I16, (uint64_t)saturate16(s));
     }
-    for (int k = 0; k < n; k++) s += (int64_t)p[n * i + k] * (int64_t)q[n * i + k];
+    for (int k = 0; k < n; k++)
+        s += (int64_t)p[n * i + k] * (int64_t)q[n * i + k];
     return hn_klane_norm(HN_I32, a[i] + (uint64_t)s);
 }
 
-static uint64_t lane_value(const run *r, const hn_kins *x, int i, const uint64_t *a, const uint64_t *p, const uint64_t *q)
+static uint64_t lane_value(const run *r, const hn_kins *x, int i, const uint64_t *a, const uint64_t *p,
+                           const uint64_t *q)
 {
     const int from = x->a[0] >= 0 ? r->f->ins[x->a[0]].dtype : 0;
 
     switch (x->op) {
-    case HN_KOP_CONST: return (uint64_t)x->imm;
-    case HN_KOP_ARG: return (uint64_t)r->arg[x->imm];
-    case HN_KOP_FMA: return hn_klane_fma(x->dtype, a[i], p[i], q[i]);
-    case HN_KOP_SELECT: return (r->f->ins[x->a[0]].lanes == 1 ? a[0] : a[i]) ? p[i] : q[i];
-    case HN_KOP_CAST: return hn_klane_cast(from, x->dtype, a[i]);
-    case HN_KOP_SPLAT: return a[0];
-    case HN_KOP_RAMP: return hn_klane_norm(x->dtype, a[0] + (uint64_t)x->imm * (uint64_t)i);
-    case HN_KOP_EXTRACT: return a[x->imm];
-    case HN_KOP_INSERT: return i == x->imm ? p[0] : a[i];
+    case HN_KOP_CONST:
+        return (uint64_t)x->imm;
+    case HN_KOP_ARG:
+        return (uint64_t)r->arg[x->imm];
+    case HN_KOP_FMA:
+        return hn_klane_fma(x->dtype, a[i], p[i], q[i]);
+    case HN_KOP_SELECT:
+        return (r->f->ins[x->a[0]].lanes == 1 ? a[0] : a[i]) ? p[i] : q[i];
+    case HN_KOP_CAST:
+        return hn_klane_cast(from, x->dtype, a[i]);
+    case HN_KOP_SPLAT:
+        return a[0];
+    case HN_KOP_RAMP:
+        return hn_klane_norm(x->dtype, a[0] + (uint64_t)x->imm * (uint64_t)i);
+    case HN_KOP_EXTRACT:
+        return a[x->imm];
+    case HN_KOP_INSERT:
+        return i == x->imm ? p[0] : a[i];
     case HN_KOP_SHUFFLE: {
         const int n = r->f->ins[x->a[0]].lanes, from_lane = r->f->pool[x->imm + i];
         return from_lane < n ? a[from_lane] : p[from_lane - n];
     }
-    case HN_KOP_UNHALF: return hn_f32_lane(hn_half_to_f32(x->flags, (uint16_t)a[i]));
-    case HN_KOP_HALF: return hn_half_from_f32(x->flags, hn_lane_f32(a[i]));
-    case HN_KOP_NOT: return x->dtype == HN_BOOL ? !a[i] : hn_klane_un(x->op, x->dtype, a[i]);
+    case HN_KOP_UNHALF:
+        return hn_f32_lane(hn_half_to_f32(x->flags, (uint16_t)a[i]));
+    case HN_KOP_HALF:
+        return hn_half_from_f32(x->flags, hn_lane_f32(a[i]));
+    case HN_KOP_NOT:
+        return x->dtype == HN_BOOL ? !a[i] : hn_klane_un(x->op, x->dtype, a[i]);
     case HN_KOP_DOT4:
     case HN_KOP_DOT2:
     case HN_KOP_MADDUBS:
-    case HN_KOP_DOT2BF: return dot(x->op, i, a, p, q);
-    default: return p ? hn_klane_bin(x->op, from, a[i], p[i]) : hn_klane_un(x->op, from, a[i]);
+    case HN_KOP_DOT2BF:
+        return dot(x->op, i, a, p, q);
+    default:
+        return p ? hn_klane_bin(x->op, from, a[i], p[i]) : hn_klane_un(x->op, from, a[i]);
     }
 }
 
@@ -223,13 +237,15 @@ static void compute(const run *r, const thread *t, int at)
     const uint64_t *o[3];
     uint64_t v[HN_KIR_MAX_LANES];
 
-    for (int i = 0; i < 3; i++) o[i] = x->a[i] >= 0 ? lanes_of(r, t, x->a[i]) : NULL;
+    for (int i = 0; i < 3; i++)
+        o[i] = x->a[i] >= 0 ? lanes_of(r, t, x->a[i]) : NULL;
     if (x->op == HN_KOP_BITCAST) {
         bitcast(x, r->f->ins[x->a[0]].dtype, o[0], v);
     } else if (x->op >= HN_KOP_RADD && x->op <= HN_KOP_ROR) {
         v[0] = reduce(x, x->dtype, r->f->ins[x->a[0]].lanes, o[0]);
     } else {
-        for (int i = 0; i < x->lanes; i++) v[i] = lane_value(r, x, i, o[0], o[1], o[2]);
+        for (int i = 0; i < x->lanes; i++)
+            v[i] = lane_value(r, x, i, o[0], o[1], o[2]);
     }
     memcpy(lanes_of(r, t, at), v, x->lanes * sizeof(*v));
 }
@@ -258,7 +274,9 @@ static void end_block(const run *r, thread *t)
     if (x->op == HN_KOP_FOR) {
         const int64_t hi = x->flags == HN_KFOR_PARALLEL ? r->hi : (int64_t)*lanes_of(r, t, x->a[1]);
         int64_t next;
-        if (!__builtin_add_overflow((int64_t)*lanes_of(r, t, head), (int64_t)*lanes_of(r, t, x->a[2]), &next) && next < hi) {
+        if (!__builtin_add_overflow((int64_t)*lanes_of(r, t, head), (int64_t)*lanes_of(r, t, x->a[2]),
+                                    &next) &&
+            next < hi) {
             *lanes_of(r, t, head) = (uint64_t)next;
             t->pc = head + 1;
             return;
@@ -273,13 +291,24 @@ static hone_status step(run *r, thread *t)
     const hn_kins *x = &r->f->ins[at];
 
     switch (x->op) {
-    case HN_KOP_FOR: enter_for(r, t); return HONE_OK;
-    case HN_KOP_END: end_block(r, t); return HONE_OK;
-    case HN_KOP_IF: t->pc = *lanes_of(r, t, x->a[0]) ? at + 1 : (int32_t)x->imm + 1; return HONE_OK;
-    case HN_KOP_ELSE: t->pc = (int32_t)x->imm + 1; return HONE_OK;
-    case HN_KOP_BREAK_IF: t->pc = *lanes_of(r, t, x->a[0]) ? r->leave[at] + 1 : at + 1; return HONE_OK;
+    case HN_KOP_FOR:
+        enter_for(r, t);
+        return HONE_OK;
+    case HN_KOP_END:
+        end_block(r, t);
+        return HONE_OK;
+    case HN_KOP_IF:
+        t->pc = *lanes_of(r, t, x->a[0]) ? at + 1 : (int32_t)x->imm + 1;
+        return HONE_OK;
+    case HN_KOP_ELSE:
+        t->pc = (int32_t)x->imm + 1;
+        return HONE_OK;
+    case HN_KOP_BREAK_IF:
+        t->pc = *lanes_of(r, t, x->a[0]) ? r->leave[at] + 1 : at + 1;
+        return HONE_OK;
     case HN_KOP_LOOP:
-    case HN_KOP_PREFETCH: break;
+    case HN_KOP_PREFETCH:
+        break;
     case HN_KOP_VAR:
     case HN_KOP_SET:
     case HN_KOP_GET: {
@@ -291,12 +320,17 @@ static hone_status step(run *r, thread *t)
     case HN_KOP_LOAD:
     case HN_KOP_GATHER:
     case HN_KOP_STORE:
-    case HN_KOP_SCATTER: HN_TRY(memory(r, t, at)); break;
+    case HN_KOP_SCATTER:
+        HN_TRY(memory(r, t, at));
+        break;
     case HN_KOP_BARRIER:
     case HN_KOP_SHFL_XOR:
     case HN_KOP_SHFL_DOWN:
-        return HN_RAISE(r->dg, HONE_E_UNSUPPORTED, "kernel \"%s\": %s outside gpu threads", r->f->name, hn_kop_name(x->op));
-    default: compute(r, t, at); break;
+        return HN_RAISE(r->dg, HONE_E_UNSUPPORTED, "kernel \"%s\": %s outside gpu threads", r->f->name,
+                        hn_kop_name(x->op));
+    default:
+        compute(r, t, at);
+        break;
     }
     t->pc = at + 1;
     return HONE_OK;
@@ -314,7 +348,8 @@ static bool layout(run *r)
         r->off[i] = r->n_val;
         r->n_val += x->op == HN_KOP_VAR ? f->ins[x->a[0]].lanes : x->lanes;
         if (x->op == HN_KOP_END || x->op == HN_KOP_ELSE) depth--;
-        if (x->op == HN_KOP_FOR || x->op == HN_KOP_LOOP || x->op == HN_KOP_IF || x->op == HN_KOP_ELSE) open[depth++] = i;
+        if (x->op == HN_KOP_FOR || x->op == HN_KOP_LOOP || x->op == HN_KOP_IF || x->op == HN_KOP_ELSE)
+            open[depth++] = i;
         if (x->op != HN_KOP_BREAK_IF) continue;
         for (int d = depth - 1; d >= 0; d--) {
             if (f->ins[open[d]].op != HN_KOP_FOR && f->ins[open[d]].op != HN_KOP_LOOP) continue;
@@ -331,7 +366,8 @@ static bool bind(run *r, const hn_kmem *param)
         const hn_kbuf *b = &r->f->buf[i];
         area *to = &r->buf[i];
         const int64_t elems = b->kind == HN_KBUF_PARAM ? 0 : hn_kext_eval(&b->elems, r->arg);
-        *to = (area){ .bytes = HN_MAX(elems, 0) * (hn_dtype_bits((hn_dtype)b->dtype) / 8), .writable = b->flags & HN_KBUF_WRITE };
+        *to = (area){.bytes = HN_MAX(elems, 0) * (hn_dtype_bits((hn_dtype)b->dtype) / 8),
+                     .writable = b->flags & HN_KBUF_WRITE};
         if (b->kind == HN_KBUF_PARAM) {
             to->at = param[b->slot].at;
             to->bytes = param[b->slot].bytes;
@@ -352,20 +388,23 @@ static hone_status check_args(const hn_kfunc *f, const int64_t *arg, hn_diag *dg
     for (int i = 0; i < f->n_arg; i++) {
         const hn_karg *a = &f->arg[i];
         if (arg[i] < a->lo || arg[i] > a->hi || arg[i] % a->div)
-            return HN_RAISE(dg, HONE_E_INVALID, "argument \"%s\" of kernel \"%s\" is %" PRId64 ", outside [%" PRId64 ", %" PRId64
-                            "] or not a multiple of %" PRId64, f->names + a->name, f->name, arg[i], a->lo, a->hi, a->div);
+            return HN_RAISE(dg, HONE_E_INVALID,
+                            "argument \"%s\" of kernel \"%s\" is %" PRId64 ", outside [%" PRId64 ", %" PRId64
+                            "] or not a multiple of %" PRId64,
+                            f->names + a->name, f->name, arg[i], a->lo, a->hi, a->div);
     }
     return HONE_OK;
 }
 
 static hone_status execute(run *r)
 {
-    thread t = { .pc = 0, .val = HN_NEW_N(r->tmp, uint64_t, r->n_val + 1) };
+    thread t = {.pc = 0, .val = HN_NEW_N(r->tmp, uint64_t, r->n_val + 1)};
 
     if (!t.val) return HN_NOMEM(r->dg);
     while (t.pc < r->f->n_ins) {
         if (++r->steps > r->max_steps)
-            return HN_RAISE(r->dg, HONE_E_LIMIT, "kernel \"%s\" ran past %" PRId64 " instructions", r->f->name, r->max_steps);
+            return HN_RAISE(r->dg, HONE_E_LIMIT, "kernel \"%s\" ran past %" PRId64 " instructions",
+                            r->f->name, r->max_steps);
         HN_TRY(step(r, &t));
     }
     return HONE_OK;
@@ -380,12 +419,20 @@ hone_status hn_kfunc_run(const hn_kfunc *f, const hn_kmem *buf, const int64_t *a
     HN_TRY(check_args(f, arg, dg));
     hn_arena *tmp = hn_arena_create();
     if (!tmp) return HN_NOMEM(dg);
-    run r = { .f = f, .arg = arg, .lo = lo, .hi = hi, .max_steps = max_steps > 0 ? max_steps : 1ll << 40, .dg = dg, .tmp = tmp };
+    run r = {.f = f,
+             .arg = arg,
+             .lo = lo,
+             .hi = hi,
+             .max_steps = max_steps > 0 ? max_steps : 1ll << 40,
+             .dg = dg,
+             .tmp = tmp};
     r.buf = HN_NEW_N(tmp, area, f->n_buf + 1);
     r.off = HN_NEW_N(tmp, int64_t, f->n_ins + 1);
     r.leave = HN_NEW_N(tmp, int32_t, f->n_ins + 1);
-    if (!r.buf || !r.off || !r.leave || !layout(&r) || !bind(&r, buf)) s = HN_NOMEM(dg);
-    else s = execute(&r);
+    if (!r.buf || !r.off || !r.leave || !layout(&r) || !bind(&r, buf))
+        s = HN_NOMEM(dg);
+    else
+        s = execute(&r);
     hn_arena_destroy(tmp);
     return s;
 }

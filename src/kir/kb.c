@@ -34,10 +34,22 @@ void hn_kb_fail(hn_kb *b, const char *fmt, ...)
 hn_kfunc hn_kb_view(const hn_kb *b)
 {
     return (hn_kfunc){
-        .name = b->name, .flags = b->flags, .n_buf = b->buf.n, .n_arg = b->arg.n, .n_ins = b->ins.n,
-        .n_pool = b->pool.n, .n_data = b->data.n, .n_names = b->names.n, .parallel_at = b->parallel_at,
-        .parallel = b->parallel, .buf = b->buf.at, .arg = b->arg.at, .ins = b->ins.at, .pool = b->pool.at,
-        .data = b->data.at, .names = b->names.at,
+        .name = b->name,
+        .flags = b->flags,
+        .n_buf = b->buf.n,
+        .n_arg = b->arg.n,
+        .n_ins = b->ins.n,
+        .n_pool = b->pool.n,
+        .n_data = b->data.n,
+        .n_names = b->names.n,
+        .parallel_at = b->parallel_at,
+        .parallel = b->parallel,
+        .buf = b->buf.at,
+        .arg = b->arg.at,
+        .ins = b->ins.at,
+        .pool = b->pool.at,
+        .data = b->data.at,
+        .names = b->names.at,
     };
 }
 
@@ -48,12 +60,12 @@ const hn_kins *hn_kb_ins(const hn_kb *b, hn_kv v)
 
 hn_ktype hn_ktype_make(hn_dtype t, int lanes)
 {
-    return (hn_ktype){ (uint8_t)t, (uint8_t)(lanes < 1 || lanes > HN_KIR_MAX_LANES ? 0 : lanes) };
+    return (hn_ktype){(uint8_t)t, (uint8_t)(lanes < 1 || lanes > HN_KIR_MAX_LANES ? 0 : lanes)};
 }
 
 hn_kins hn_kins_make(hn_kop op, hn_ktype t)
 {
-    return (hn_kins){ .op = (uint8_t)op, .dtype = t.dtype, .lanes = t.lanes, .a = { -1, -1, -1, -1, -1 } };
+    return (hn_kins){.op = (uint8_t)op, .dtype = t.dtype, .lanes = t.lanes, .a = {-1, -1, -1, -1, -1}};
 }
 
 static void fail_types(hn_kb *b, const hn_kins *x, const char *wrong)
@@ -62,11 +74,13 @@ static void fail_types(hn_kb *b, const hn_kins *x, const char *wrong)
     size_t n = 0;
 
     for (int i = 0; i < 3 && n < sizeof(types); i++) {
-        const hn_kins *o = hn_kb_ins(b, (hn_kv){ x->a[i] });
-        if (o) n += (size_t)snprintf(types + n, sizeof(types) - n, " %sx%d", hn_dtype_name((hn_dtype)o->dtype), o->lanes);
+        const hn_kins *o = hn_kb_ins(b, (hn_kv){x->a[i]});
+        if (o)
+            n += (size_t)snprintf(types + n, sizeof(types) - n, " %sx%d", hn_dtype_name((hn_dtype)o->dtype),
+                                  o->lanes);
     }
-    hn_kb_fail(b, "%s to %sx%d of%s (instruction %d): %s", hn_kop_name(x->op), hn_dtype_name((hn_dtype)x->dtype),
-               x->lanes, types, b->ins.n, wrong);
+    hn_kb_fail(b, "%s to %sx%d of%s (instruction %d): %s", hn_kop_name(x->op),
+               hn_dtype_name((hn_dtype)x->dtype), x->lanes, types, b->ins.n, wrong);
 }
 
 hn_kv hn_kb_emit(hn_kb *b, hn_kins x)
@@ -79,7 +93,7 @@ hn_kv hn_kb_emit(hn_kb *b, hn_kins x)
         return HN_KV_NONE;
     }
     if (!hn_vec_push(b->arena, &b->ins, x)) return HN_KV_NONE;
-    return (hn_kv){ b->ins.n - 1 };
+    return (hn_kv){b->ins.n - 1};
 }
 
 hone_status hn_kb_finish(hn_kb *b, hn_kfunc *ret, hn_diag *dg)
@@ -110,10 +124,15 @@ static int add_buf(hn_kb *b, const char *name, hn_kbuf_kind kind, hn_dtype t, in
     if (!b) return -1;
     const int bytes = hn_dtype_bits(t) / 8;
     if (bytes < 1 || (hn_kir_loaded((int)t) == (hn_dtype)t && !hn_kir_is_value_dtype((int)t)))
-        hn_kb_fail(b, "buffer \"%s\" of dtype %s cannot be addressed; use u8", name ? name : "", hn_dtype_name(t));
-    const hn_kbuf x = { .name = add_name(b, name), .kind = (uint8_t)kind, .dtype = (uint8_t)t, .flags = (uint8_t)flags,
-                        .slot = kind == HN_KBUF_PARAM ? b->n_param++ : -1,
-                        .align = kind == HN_KBUF_PARAM ? (bytes < 1 ? 1 : bytes) : 64, .elems = elems };
+        hn_kb_fail(b, "buffer \"%s\" of dtype %s cannot be addressed; use u8", name ? name : "",
+                   hn_dtype_name(t));
+    const hn_kbuf x = {.name = add_name(b, name),
+                       .kind = (uint8_t)kind,
+                       .dtype = (uint8_t)t,
+                       .flags = (uint8_t)flags,
+                       .slot = kind == HN_KBUF_PARAM ? b->n_param++ : -1,
+                       .align = kind == HN_KBUF_PARAM ? (bytes < 1 ? 1 : bytes) : 64,
+                       .elems = elems};
     return hn_vec_push(b->arena, &b->buf, x) ? b->buf.n - 1 : -1;
 }
 
@@ -181,7 +200,7 @@ hn_kv hn_kb_arg(hn_kb *b, const char *name, int64_t lo, int64_t hi, int64_t div)
 {
     if (!b) return HN_KV_NONE;
     if (lo > hi || div < 1) hn_kb_fail(b, "argument \"%s\" has contradictory facts", name ? name : "");
-    const hn_karg x = { .name = add_name(b, name), .lo = lo, .hi = hi, .div = div };
+    const hn_karg x = {.name = add_name(b, name), .lo = lo, .hi = hi, .div = div};
     if (!hn_vec_push(b->arena, &b->arg, x)) return HN_KV_NONE;
     if (lo == hi) return hn_kb_i(b, lo);
     hn_kins i = hn_kins_make(HN_KOP_ARG, hn_ktype_make(HN_I64, 1));
@@ -209,8 +228,10 @@ hn_kext hn_kb_ext(hn_kb *b, hn_kv v, int64_t div)
 static void open_block(hn_kb *b, hn_kv at)
 {
     if (!hn_kv_is(at)) return;
-    if (b->depth == HN_KIR_MAX_DEPTH) hn_kb_fail(b, "nested deeper than %d", HN_KIR_MAX_DEPTH);
-    else b->open[b->depth++] = at.at;
+    if (b->depth == HN_KIR_MAX_DEPTH)
+        hn_kb_fail(b, "nested deeper than %d", HN_KIR_MAX_DEPTH);
+    else
+        b->open[b->depth++] = at.at;
 }
 
 hn_kv hn_kb_for_kind(hn_kb *b, hn_kfor kind, hn_kv lo, hn_kv hi, hn_kv step)
@@ -273,7 +294,7 @@ hn_kv hn_kb_fori(hn_kb *b, int64_t n)
 
 void hn_kb_loop(hn_kb *b)
 {
-    open_block(b, hn_kb_emit(b, hn_kins_make(HN_KOP_LOOP, (hn_ktype){ 0, 0 })));
+    open_block(b, hn_kb_emit(b, hn_kins_make(HN_KOP_LOOP, (hn_ktype){0, 0})));
 }
 
 static hn_kv emit1(hn_kb *b, hn_kop op, hn_ktype t, hn_kv x)
@@ -285,12 +306,12 @@ static hn_kv emit1(hn_kb *b, hn_kop op, hn_ktype t, hn_kv x)
 
 void hn_kb_break_if(hn_kb *b, hn_kv cond)
 {
-    emit1(b, HN_KOP_BREAK_IF, (hn_ktype){ 0, 0 }, cond);
+    emit1(b, HN_KOP_BREAK_IF, (hn_ktype){0, 0}, cond);
 }
 
 void hn_kb_if(hn_kb *b, hn_kv cond)
 {
-    open_block(b, emit1(b, HN_KOP_IF, (hn_ktype){ 0, 0 }, cond));
+    open_block(b, emit1(b, HN_KOP_IF, (hn_ktype){0, 0}, cond));
 }
 
 void hn_kb_else(hn_kb *b)
@@ -300,7 +321,7 @@ void hn_kb_else(hn_kb *b)
         hn_kb_fail(b, "else without if");
         return;
     }
-    const hn_kv at = hn_kb_emit(b, hn_kins_make(HN_KOP_ELSE, (hn_ktype){ 0, 0 }));
+    const hn_kv at = hn_kb_emit(b, hn_kins_make(HN_KOP_ELSE, (hn_ktype){0, 0}));
     if (!hn_kv_is(at)) return;
     b->ins.at[b->open[b->depth - 1]].imm = at.at;
     b->open[b->depth - 1] = at.at;
@@ -313,7 +334,7 @@ void hn_kb_end(hn_kb *b)
         hn_kb_fail(b, "end without a block");
         return;
     }
-    hn_kins x = hn_kins_make(HN_KOP_END, (hn_ktype){ 0, 0 });
+    hn_kins x = hn_kins_make(HN_KOP_END, (hn_ktype){0, 0});
     x.imm = b->open[--b->depth];
     const hn_kv at = hn_kb_emit(b, x);
     if (hn_kv_is(at)) b->ins.at[x.imm].imm = at.at;
@@ -321,29 +342,29 @@ void hn_kb_end(hn_kb *b)
 
 void hn_kb_barrier(hn_kb *b)
 {
-    hn_kb_emit(b, hn_kins_make(HN_KOP_BARRIER, (hn_ktype){ 0, 0 }));
+    hn_kb_emit(b, hn_kins_make(HN_KOP_BARRIER, (hn_ktype){0, 0}));
 }
 
 /* ---- variables ---- */
 hn_kvar hn_kb_var(hn_kb *b, hn_kv init)
 {
-    return (hn_kvar){ emit1(b, HN_KOP_VAR, (hn_ktype){ 0, 0 }, init).at };
+    return (hn_kvar){emit1(b, HN_KOP_VAR, (hn_ktype){0, 0}, init).at};
 }
 
 hn_kv hn_kb_get(hn_kb *b, hn_kvar v)
 {
-    const hn_kins *x = hn_kb_ins(b, (hn_kv){ v.at });
+    const hn_kins *x = hn_kb_ins(b, (hn_kv){v.at});
 
-    return emit1(b, HN_KOP_GET, x && x->op == HN_KOP_VAR ? hn_kb_type(b, (hn_kv){ x->a[0] }) : (hn_ktype){ 0, 0 },
-                 (hn_kv){ v.at });
+    return emit1(b, HN_KOP_GET, x && x->op == HN_KOP_VAR ? hn_kb_type(b, (hn_kv){x->a[0]}) : (hn_ktype){0, 0},
+                 (hn_kv){v.at});
 }
 
 void hn_kb_set(hn_kb *b, hn_kvar v, hn_kv x)
 {
-    hn_kins i = hn_kins_make(HN_KOP_SET, (hn_ktype){ 0, 0 });
-    const hn_kins *var = hn_kb_ins(b, (hn_kv){ v.at });
+    hn_kins i = hn_kins_make(HN_KOP_SET, (hn_ktype){0, 0});
+    const hn_kins *var = hn_kb_ins(b, (hn_kv){v.at});
 
-    if (var && var->op == HN_KOP_VAR) x = hn_kb_splat(b, x, hn_kb_lanes(b, (hn_kv){ var->a[0] }));
+    if (var && var->op == HN_KOP_VAR) x = hn_kb_splat(b, x, hn_kb_lanes(b, (hn_kv){var->a[0]}));
     i.a[0] = v.at;
     i.a[1] = x.at;
     hn_kb_emit(b, i);
@@ -370,7 +391,7 @@ static hn_kv emit_read(hn_kb *b, hn_kop op, int buf, hn_kv index, hn_ktype t, hn
 
 static void emit_write(hn_kb *b, hn_kop op, int buf, hn_kv index, hn_kv v, hn_kv mask, int flags)
 {
-    hn_kins i = hn_kins_make(op, (hn_ktype){ 0, 0 });
+    hn_kins i = hn_kins_make(op, (hn_ktype){0, 0});
 
     if (!b || !param(b, buf)) return;
     i.a[0] = index.at;
@@ -424,7 +445,8 @@ hn_kv hn_kb_load_strided(hn_kb *b, int buf, hn_kv index, hn_kv stride, int lanes
 hn_kv hn_kb_gather(hn_kb *b, int buf, hn_kv index, hn_kv mask)
 {
     if (!b) return HN_KV_NONE;
-    return emit_read(b, HN_KOP_GATHER, buf, index, hn_ktype_make(loaded(b, buf), hn_kb_lanes(b, index)), mask, 0);
+    return emit_read(b, HN_KOP_GATHER, buf, index, hn_ktype_make(loaded(b, buf), hn_kb_lanes(b, index)), mask,
+                     0);
 }
 
 void hn_kb_store(hn_kb *b, int buf, hn_kv index, hn_kv v)
@@ -452,8 +474,10 @@ void hn_kb_store_strided(hn_kb *b, int buf, hn_kv index, hn_kv stride, hn_kv v, 
     const int lanes = hn_kb_lanes(b, v);
     int64_t s;
 
-    if (lanes == 1 || (hn_kb_is_const(b, stride, &s) && s == 1)) hn_kb_storem(b, buf, index, v, mask);
-    else hn_kb_scatter(b, buf, strided_index(b, index, stride, lanes), v, mask);
+    if (lanes == 1 || (hn_kb_is_const(b, stride, &s) && s == 1))
+        hn_kb_storem(b, buf, index, v, mask);
+    else
+        hn_kb_scatter(b, buf, strided_index(b, index, stride, lanes), v, mask);
 }
 
 void hn_kb_scatter(hn_kb *b, int buf, hn_kv index, hn_kv v, hn_kv mask)
@@ -463,7 +487,7 @@ void hn_kb_scatter(hn_kb *b, int buf, hn_kv index, hn_kv v, hn_kv mask)
 
 void hn_kb_prefetch(hn_kb *b, int buf, hn_kv index, int locality, bool for_write)
 {
-    hn_kins i = hn_kins_make(HN_KOP_PREFETCH, (hn_ktype){ 0, 0 });
+    hn_kins i = hn_kins_make(HN_KOP_PREFETCH, (hn_ktype){0, 0});
 
     if (!b || !param(b, buf)) return;
     i.a[0] = index.at;
@@ -484,7 +508,8 @@ static bool known_multiple(hn_kb *b, hn_kv lo, hn_kv hi, int lanes)
     return arg >= 0 && l % lanes == 0 && b->arg.at[arg].div % lanes == 0;
 }
 
-static void literal_tail(hn_kb *b, int64_t at, int64_t n, hn_ktail tail, hn_kb_body body, int lanes, void *user)
+static void literal_tail(hn_kb *b, int64_t at, int64_t n, hn_ktail tail, hn_kb_body body, int lanes,
+                         void *user)
 {
     if (n > 1 && tail == HN_KTAIL_SCALAR) {
         body(b, hn_kb_for(b, hn_kb_i(b, at), hn_kb_i(b, at + n), 1), 1, HN_KV_NONE, user);
@@ -496,7 +521,8 @@ static void literal_tail(hn_kb *b, int64_t at, int64_t n, hn_ktail tail, hn_kb_b
     }
 }
 
-static void literal_loop(hn_kb *b, int64_t lo, int64_t hi, int lanes, hn_ktail tail, hn_kb_body body, void *user)
+static void literal_loop(hn_kb *b, int64_t lo, int64_t hi, int lanes, hn_ktail tail, hn_kb_body body,
+                         void *user)
 {
     const int64_t n = hi > lo ? hi - lo : 0, whole = n / lanes * lanes;
 

@@ -4,7 +4,7 @@
 hn_ktype hn_kb_type(const hn_kb *b, hn_kv v)
 {
     const hn_kins *x = hn_kb_ins(b, v);
-    return x ? (hn_ktype){ x->dtype, x->lanes } : (hn_ktype){ 0, 0 };
+    return x ? (hn_ktype){x->dtype, x->lanes} : (hn_ktype){0, 0};
 }
 
 hn_dtype hn_kb_dtype(const hn_kb *b, hn_kv v)
@@ -126,17 +126,20 @@ static hn_kv fold_neutral(hn_kb *b, hn_kop op, hn_kv x, hn_kv y)
         return is_literal(b, y, 0) ? x : HN_KV_NONE;
     case HN_KOP_SUB:
     case HN_KOP_SHL:
-    case HN_KOP_SHR: return is_literal(b, y, 0) ? x : HN_KV_NONE;
+    case HN_KOP_SHR:
+        return is_literal(b, y, 0) ? x : HN_KV_NONE;
     case HN_KOP_MUL:
         if (is_literal(b, x, 1) || is_literal(b, y, 0)) return y;
         return is_literal(b, y, 1) || is_literal(b, x, 0) ? x : HN_KV_NONE;
-    case HN_KOP_DIV: return is_literal(b, y, 1) ? x : HN_KV_NONE;
+    case HN_KOP_DIV:
+        return is_literal(b, y, 1) ? x : HN_KV_NONE;
     case HN_KOP_AND: {
         const bool bools = hn_kb_dtype(b, x) == HN_BOOL;
         if (is_literal(b, x, 0) || (bools && is_literal(b, y, 1))) return x;
         return is_literal(b, y, 0) || (bools && is_literal(b, x, 1)) ? y : HN_KV_NONE;
     }
-    default: return HN_KV_NONE;
+    default:
+        return HN_KV_NONE;
     }
 }
 
@@ -147,8 +150,8 @@ static hn_kv fold_add_chain(hn_kb *b, hn_kv x, hn_kv y)
     int64_t c1, c2;
 
     if (!i || i->op != HN_KOP_ADD || !hn_kb_is_const(b, y, &c2)) return HN_KV_NONE;
-    const hn_kv inner = { i->a[0] };
-    if (!hn_kb_is_const(b, (hn_kv){ i->a[1] }, &c1)) return HN_KV_NONE;
+    const hn_kv inner = {i->a[0]};
+    if (!hn_kb_is_const(b, (hn_kv){i->a[1]}, &c1)) return HN_KV_NONE;
     const hn_ktype t = hn_kb_type(b, x);
     return hn_kb_add(b, inner, hn_kb_bits(b, (hn_dtype)t.dtype, t.lanes, (uint64_t)c1 + (uint64_t)c2));
 }
@@ -242,7 +245,8 @@ static hn_kv int_like(hn_kb *b, hn_kv x, int64_t v)
 {
     const hn_ktype t = hn_kb_type(b, x);
 
-    if (b && t.lanes && !hn_dtype_is_int((hn_dtype)t.dtype)) hn_kb_fail(b, "an integer literal beside %s", hn_dtype_name((hn_dtype)t.dtype));
+    if (b && t.lanes && !hn_dtype_is_int((hn_dtype)t.dtype))
+        hn_kb_fail(b, "an integer literal beside %s", hn_dtype_name((hn_dtype)t.dtype));
     return hn_kb_int(b, (hn_dtype)t.dtype, t.lanes, v);
 }
 
@@ -293,7 +297,8 @@ hn_kv hn_kb_idiv(hn_kb *b, hn_kv x, hn_kv y)
     int64_t c;
 
     match(b, &x, &y);
-    if (hn_kb_is_const(b, y, &c) && c > 0 && (c & (c - 1)) == 0) return hn_kb_shr(b, x, __builtin_ctzll((uint64_t)c));
+    if (hn_kb_is_const(b, y, &c) && c > 0 && (c & (c - 1)) == 0)
+        return hn_kb_shr(b, x, __builtin_ctzll((uint64_t)c));
     return unsigned_op(b, HN_KOP_DIV, x, y);
 }
 
@@ -302,7 +307,8 @@ hn_kv hn_kb_imod(hn_kb *b, hn_kv x, hn_kv y)
     int64_t c;
 
     match(b, &x, &y);
-    if (hn_kb_is_const(b, y, &c) && c > 0 && (c & (c - 1)) == 0) return hn_kb_and(b, x, int_like(b, x, c - 1));
+    if (hn_kb_is_const(b, y, &c) && c > 0 && (c & (c - 1)) == 0)
+        return hn_kb_and(b, x, int_like(b, x, c - 1));
     return unsigned_op(b, HN_KOP_REM, x, y);
 }
 
@@ -330,7 +336,8 @@ hn_kv hn_kb_index(hn_kb *b, int n, const hn_kv *index, const int64_t *stride)
 {
     hn_kv v = hn_kb_i(b, 0);
 
-    for (int i = 0; i < n; i++) v = hn_kb_add(b, v, hn_kb_muli(b, index[i], stride[i]));
+    for (int i = 0; i < n; i++)
+        v = hn_kb_add(b, v, hn_kb_muli(b, index[i], stride[i]));
     return v;
 }
 
@@ -360,12 +367,15 @@ hn_kv hn_kb_cast_rint(hn_kb *b, hn_kv x, hn_dtype t)
 {
     const int bits = hn_dtype_bits(t);
 
-    if (!hn_dtype_is_int(t) || bits > 16) return hn_kb_cast(b, hn_kb_un(b, HN_KOP_RINT, x), t); /* the cast saturates */
-    /* clamped in float, so that a plain 32-bit conversion and a pack do the rest; MAXR sends NaN to the lower end */
+    if (!hn_dtype_is_int(t) || bits > 16)
+        return hn_kb_cast(b, hn_kb_un(b, HN_KOP_RINT, x), t); /* the cast saturates */
+    /* clamped in float, so that a plain 32-bit conversion and a pack do the rest; MAXR sends NaN to the lower
+     * end */
     const double hi = hn_dtype_is_signed(t) ? (double)((1 << (bits - 1)) - 1) : (double)((1 << bits) - 1);
     const double lo = hn_dtype_is_signed(t) ? -hi - 1 : 0;
     const hn_kv r = hn_kb_un(b, HN_KOP_RINT, x);
-    const hn_kv clamped = hn_kb_bin(b, HN_KOP_MINR, hn_kb_bin(b, HN_KOP_MAXR, r, hn_kb_like(b, x, lo)), hn_kb_like(b, x, hi));
+    const hn_kv clamped =
+        hn_kb_bin(b, HN_KOP_MINR, hn_kb_bin(b, HN_KOP_MAXR, r, hn_kb_like(b, x, lo)), hn_kb_like(b, x, hi));
     return hn_kb_cast(b, hn_kb_cast_in_range(b, clamped, HN_I32), t);
 }
 
@@ -375,7 +385,8 @@ hn_kv hn_kb_bitcast(hn_kb *b, hn_kv x, hn_dtype t, int lanes)
     uint64_t c;
 
     if (from.dtype == t && from.lanes == lanes) return x;
-    if (from.lanes == lanes && hn_dtype_bits(t) == hn_dtype_bits((hn_dtype)from.dtype) && from.dtype != HN_BOOL && const_bits(b, x, &c))
+    if (from.lanes == lanes && hn_dtype_bits(t) == hn_dtype_bits((hn_dtype)from.dtype) &&
+        from.dtype != HN_BOOL && const_bits(b, x, &c))
         return hn_kb_bits(b, t, lanes, c);
     return emit(b, HN_KOP_BITCAST, hn_ktype_make(t, lanes), x, HN_KV_NONE, HN_KV_NONE);
 }
@@ -414,7 +425,8 @@ static hn_kv lane_run(hn_kb *b, hn_kv x, hn_kv y, int first, int lanes)
         hn_kb_fail(b, "%d lanes", lanes);
         return HN_KV_NONE;
     }
-    for (int i = 0; i < lanes; i++) lane[i] = first + i;
+    for (int i = 0; i < lanes; i++)
+        lane[i] = first + i;
     return hn_kb_shuffle(b, x, y, lane, lanes);
 }
 
@@ -456,7 +468,8 @@ hn_kv hn_kb_round_to(hn_kb *b, hn_kv x, hn_dtype t)
 
 hn_kv hn_kb_tail_mask(hn_kb *b, hn_kv first, hn_kv n, int lanes)
 {
-    /* Narrow lanes compare faster: one byte compare covers 64 lanes, dwords match the masks of 4-byte loads. */
+    /* Narrow lanes compare faster: one byte compare covers 64 lanes, dwords match the masks of 4-byte loads.
+     */
     const hn_dtype t = lanes >= 32 ? HN_I8 : HN_I32;
     const hn_kv left = hn_kb_min(b, hn_kb_max(b, hn_kb_sub(b, n, first), hn_kb_i(b, 0)), hn_kb_i(b, lanes));
 

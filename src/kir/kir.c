@@ -12,21 +12,23 @@ const char *hn_kop_name(int op)
 {
     switch (op) {
 #define X(name, number, text)                                                                                \
-    case number: return text;
+    case number:                                                                                             \
+        return text;
 #include "kir/kops.def"
 #undef X
-    default: return "?";
+    default:
+        return "?";
     }
 }
 
 hn_kext hn_kext_const(int64_t n)
 {
-    return (hn_kext){ .a = -1, .b = -1, .mul = n, .add = 0, .div = 1 };
+    return (hn_kext){.a = -1, .b = -1, .mul = n, .add = 0, .div = 1};
 }
 
 hn_kext hn_kext_arg(int arg, int64_t div)
 {
-    return (hn_kext){ .a = arg, .b = -1, .mul = 1, .add = 0, .div = div };
+    return (hn_kext){.a = arg, .b = -1, .mul = 1, .add = 0, .div = div};
 }
 
 int64_t hn_kext_eval(const hn_kext *e, const int64_t *arg)
@@ -60,7 +62,8 @@ int64_t hn_kfunc_parallel(const hn_kfunc *f, const int64_t *arg)
 int hn_kfunc_n_params(const hn_kfunc *f)
 {
     int n = 0;
-    for (int i = 0; i < f->n_buf; i++) n += f->buf[i].kind == HN_KBUF_PARAM;
+    for (int i = 0; i < f->n_buf; i++)
+        n += f->buf[i].kind == HN_KBUF_PARAM;
     return n;
 }
 
@@ -123,12 +126,12 @@ typedef struct part {
 
 static void parts_of(const hn_kfunc *f, part p[N_PARTS])
 {
-    p[0] = (part){ f->buf, (size_t)f->n_buf * sizeof(*f->buf) };
-    p[1] = (part){ f->arg, (size_t)f->n_arg * sizeof(*f->arg) };
-    p[2] = (part){ f->ins, (size_t)f->n_ins * sizeof(*f->ins) };
-    p[3] = (part){ f->pool, (size_t)f->n_pool * sizeof(*f->pool) };
-    p[4] = (part){ f->data, (size_t)f->n_data };
-    p[5] = (part){ f->names, (size_t)f->n_names };
+    p[0] = (part){f->buf, (size_t)f->n_buf * sizeof(*f->buf)};
+    p[1] = (part){f->arg, (size_t)f->n_arg * sizeof(*f->arg)};
+    p[2] = (part){f->ins, (size_t)f->n_ins * sizeof(*f->ins)};
+    p[3] = (part){f->pool, (size_t)f->n_pool * sizeof(*f->pool)};
+    p[4] = (part){f->data, (size_t)f->n_data};
+    p[5] = (part){f->names, (size_t)f->n_names};
 }
 
 static size_t rounded(size_t n)
@@ -142,29 +145,42 @@ hn_bytes hn_kfunc_write(hn_arena *a, const hn_kfunc *f)
     size_t total = rounded(sizeof(header));
 
     parts_of(f, p);
-    for (int i = 0; i < N_PARTS; i++) total += rounded(p[i].bytes);
+    for (int i = 0; i < N_PARTS; i++)
+        total += rounded(p[i].bytes);
 
     uint8_t *at = hn_arena_alloc(a, 1, total);
-    if (!at) return (hn_bytes){ 0 };
-    header h = { .magic = MAGIC, .revision = REVISION, .flags = f->flags, .n_buf = f->n_buf, .n_arg = f->n_arg,
-                 .n_ins = f->n_ins, .n_pool = f->n_pool, .n_names = f->n_names, .n_data = f->n_data,
-                 .total = (int64_t)total, .parallel_at = f->parallel_at, .parallel = f->parallel };
-    for (size_t i = 0; f->name && f->name[i] && i + 1 < sizeof(h.name); i++) h.name[i] = f->name[i];
+    if (!at) return (hn_bytes){0};
+    header h = {.magic = MAGIC,
+                .revision = REVISION,
+                .flags = f->flags,
+                .n_buf = f->n_buf,
+                .n_arg = f->n_arg,
+                .n_ins = f->n_ins,
+                .n_pool = f->n_pool,
+                .n_names = f->n_names,
+                .n_data = f->n_data,
+                .total = (int64_t)total,
+                .parallel_at = f->parallel_at,
+                .parallel = f->parallel};
+    for (size_t i = 0; f->name && f->name[i] && i + 1 < sizeof(h.name); i++)
+        h.name[i] = f->name[i];
     memcpy(at, &h, sizeof(h));
     size_t off = rounded(sizeof(header));
     for (int i = 0; i < N_PARTS; i++) {
         if (p[i].bytes) memcpy(at + off, p[i].at, p[i].bytes);
         off += rounded(p[i].bytes);
     }
-    return (hn_bytes){ .at = at, .n = total };
+    return (hn_bytes){.at = at, .n = total};
 }
 
 static bool counts_fit(const header *h, size_t n)
 {
     const int64_t most = (int64_t)n;
 
-    if (h->n_buf < 0 || h->n_arg < 0 || h->n_ins < 0 || h->n_pool < 0 || h->n_names < 0 || h->n_data < 0) return false;
-    if (h->n_buf > most || h->n_arg > most || h->n_ins > most || h->n_pool > most || h->n_names > most) return false;
+    if (h->n_buf < 0 || h->n_arg < 0 || h->n_ins < 0 || h->n_pool < 0 || h->n_names < 0 || h->n_data < 0)
+        return false;
+    if (h->n_buf > most || h->n_arg > most || h->n_ins > most || h->n_pool > most || h->n_names > most)
+        return false;
     return h->n_data <= most && h->total == most;
 }
 
@@ -178,19 +194,30 @@ hone_status hn_kfunc_read(hn_arena *a, const void *data, size_t n, hn_kfunc *ret
     memcpy(&h, data, sizeof(h));
     if (h.magic != MAGIC || h.revision != REVISION)
         return HN_RAISE(dg, HONE_E_FORMAT, "not a kernel program of revision %d", REVISION);
-    if (!counts_fit(&h, n)) return HN_RAISE(dg, HONE_E_FORMAT, "a kernel program's counts exceed its %zu bytes", n);
+    if (!counts_fit(&h, n))
+        return HN_RAISE(dg, HONE_E_FORMAT, "a kernel program's counts exceed its %zu bytes", n);
 
-    hn_kfunc f = { .flags = h.flags, .n_buf = h.n_buf, .n_arg = h.n_arg, .n_ins = h.n_ins, .n_pool = h.n_pool,
-                   .n_data = h.n_data, .n_names = h.n_names, .parallel_at = h.parallel_at, .parallel = h.parallel };
+    hn_kfunc f = {.flags = h.flags,
+                  .n_buf = h.n_buf,
+                  .n_arg = h.n_arg,
+                  .n_ins = h.n_ins,
+                  .n_pool = h.n_pool,
+                  .n_data = h.n_data,
+                  .n_names = h.n_names,
+                  .parallel_at = h.parallel_at,
+                  .parallel = h.parallel};
     parts_of(&f, p);
-    for (int i = 0; i < N_PARTS; i++) off += rounded(p[i].bytes);
-    if (off != n) return HN_RAISE(dg, HONE_E_FORMAT, "a kernel program's sections do not fill its %zu bytes", n);
+    for (int i = 0; i < N_PARTS; i++)
+        off += rounded(p[i].bytes);
+    if (off != n)
+        return HN_RAISE(dg, HONE_E_FORMAT, "a kernel program's sections do not fill its %zu bytes", n);
 
     uint8_t *copy = hn_arena_memdup(a, data, n);
     if (!copy) return HN_NOMEM(dg);
     off = rounded(sizeof(header));
     const void *at[N_PARTS];
-    for (int i = 0; i < N_PARTS; off += rounded(p[i].bytes), i++) at[i] = copy + off;
+    for (int i = 0; i < N_PARTS; off += rounded(p[i].bytes), i++)
+        at[i] = copy + off;
     f.buf = at[0];
     f.arg = at[1];
     f.ins = at[2];

@@ -1,24 +1,26 @@
 /* Kernel IR: loop programs that tactics build, tests interpret, and code generators compile.
  *
- * A program is a flat list of instructions in program order; an instruction's place is its value's id. Blocks (FOR, LOOP,
- * IF) are opened and closed in that list, a value is visible from its instruction to the end of its block, and mutable
- * state lives in VARs and buffers. Types are a dtype times 1..64 lanes. Arithmetic dtypes are f32 f64, i8..i64, u8..u64 and
- * bool (masks and conditions); f16, bf16 and bool are also storage: loading f16 or bf16 yields f32, storing f32 there
- * rounds to nearest even; a bool is a byte, non-zero is true, stores write 0 or 1. Smaller dtypes are u8 buffers plus shifts.
+ * A program is a flat list of instructions in program order; an instruction's place is its value's id. Blocks
+ * (FOR, LOOP, IF) are opened and closed in that list, a value is visible from its instruction to the end of
+ * its block, and mutable state lives in VARs and buffers. Types are a dtype times 1..64 lanes. Arithmetic
+ * dtypes are f32 f64, i8..i64, u8..u64 and bool (masks and conditions); f16, bf16 and bool are also storage:
+ * loading f16 or bf16 yields f32, storing f32 there rounds to nearest even; a bool is a byte, non-zero is
+ * true, stores write 0 or 1. Smaller dtypes are u8 buffers plus shifts.
  *
  * THE CALLING CONVENTION, the same for every CPU kernel:
  *
  *     void kernel(void *const *buf, const int64_t *arg, int64_t lo, int64_t hi, void *scratch);
  *
- * buf[i] is the i-th parameter buffer in declaration order, arg[i] the i-th argument. [lo,hi) are the iterations of the
- * parallel loop that this call runs; any split of [0, hn_kfunc_parallel()) over threads gives the same result. A kernel
- * without a parallel loop runs once, as [0,1). scratch is hn_kfunc_scratch_bytes() bytes, 64-byte aligned, private to
- * the call; its content is undefined on entry. It may be NULL when that size is 0. Buffers hold naturally aligned elements.
- * Kernels use the caller's float environment (round to nearest, denormals on) and call nothing.
+ * buf[i] is the i-th parameter buffer in declaration order, arg[i] the i-th argument. [lo,hi) are the
+ * iterations of the parallel loop that this call runs; any split of [0, hn_kfunc_parallel()) over threads
+ * gives the same result. A kernel without a parallel loop runs once, as [0,1). scratch is
+ * hn_kfunc_scratch_bytes() bytes, 64-byte aligned, private to the call; its content is undefined on entry. It
+ * may be NULL when that size is 0. Buffers hold naturally aligned elements. Kernels use the caller's float
+ * environment (round to nearest, denormals on) and call nothing.
  *
- * CAST: int to int wraps or extends by the source's sign; int to float rounds to nearest even; float to int truncates,
- * saturates out of range, NaN gives 0; f64 to f32 rounds to nearest even; anything to bool is x != 0 (NaN is true); bool
- * to a number is 0 or 1.
+ * CAST: int to int wraps or extends by the source's sign; int to float rounds to nearest even; float to int
+ * truncates, saturates out of range, NaN gives 0; f64 to f32 rounds to nearest even; anything to bool is x !=
+ * 0 (NaN is true); bool to a number is 0 or 1.
  */
 #ifndef HN_KIR_KIR_H
 #define HN_KIR_KIR_H
@@ -41,11 +43,12 @@ typedef struct hn_ktype {
     uint8_t lanes; /* 1..64 */
 } hn_ktype;
 
-/** A value: the place of the instruction that made it. A struct, so that numbers and values cannot be mixed up. */
+/** A value: the place of the instruction that made it. A struct, so that numbers and values cannot be mixed
+ * up. */
 typedef struct hn_kv {
     int32_t at;
 } hn_kv;
-#define HN_KV_NONE ((hn_kv){ -1 })
+#define HN_KV_NONE ((hn_kv){-1})
 static inline bool hn_kv_is(hn_kv v)
 {
     return v.at >= 0;
@@ -84,7 +87,8 @@ typedef struct hn_kins {
     int64_t imm;
 } hn_kins;
 
-/** An extent that a host can compute from the arguments: ceil((mul * arg[a] * arg[b] + add) / div); absent args count as 1. */
+/** An extent that a host can compute from the arguments: ceil((mul * arg[a] * arg[b] + add) / div); absent
+ * args count as 1. */
 typedef struct hn_kext {
     int32_t a, b; /* argument numbers or -1 */
     int64_t mul, add, div;
@@ -113,8 +117,8 @@ typedef struct hn_kbuf {
     int32_t align;      /* bytes the base is known to be aligned to; at least the element's size */
     int32_t tail_bytes; /* bytes past the end that may be read (never written) */
     int32_t pad2;
-    int64_t data;       /* TABLE: offset into data */
-    hn_kext elems;      /* SCRATCH, SHARED, TABLE */
+    int64_t data;  /* TABLE: offset into data */
+    hn_kext elems; /* SCRATCH, SHARED, TABLE */
 } hn_kbuf;
 
 typedef struct hn_karg {
@@ -164,7 +168,8 @@ hone_status hn_kfunc_read(hn_arena *a, const void *data, size_t n, hn_kfunc *ret
 /* ---- interpreter: for tests ---- */
 typedef struct hn_kmem {
     void *at;
-    int64_t bytes; /* what the kernel may touch; a declared tail comes on top of it for reading and must exist */
+    int64_t
+        bytes; /* what the kernel may touch; a declared tail comes on top of it for reading and must exist */
 } hn_kmem;
 
 /**
@@ -172,16 +177,17 @@ typedef struct hn_kmem {
  *
  * Shapes:  one hn_kmem a parameter buffer, one int64 an argument
  * Errors:  HONE_E_INVALID   an argument breaks its facts
- *          HONE_E_INTERNAL  out-of-bounds access, write to a read-only buffer, read of scratch never written; names it
- *          HONE_E_LIMIT     max_steps instructions passed (0: 2^40)
+ *          HONE_E_INTERNAL  out-of-bounds access, write to a read-only buffer, read of scratch never written;
+ * names it HONE_E_LIMIT     max_steps instructions passed (0: 2^40)
  */
 hone_status hn_kfunc_run(const hn_kfunc *f, const hn_kmem *buf, const int64_t *arg, int64_t lo, int64_t hi,
                          int64_t max_steps, hn_diag *dg);
 
 /* ---- builder ----
- * Appends at the end. Mistakes (types, nesting, unknown buffers) are kept, first one wins, and hn_kb_finish raises it; until
- * then calls stay harmless, so emitters need no checks. Where a binary operation meets a scalar and a vector of one dtype,
- * the scalar is splatted. Integer constants fold, as do x+0, x*1, x*0, select on constants, and arguments with lo == hi. */
+ * Appends at the end. Mistakes (types, nesting, unknown buffers) are kept, first one wins, and hn_kb_finish
+ * raises it; until then calls stay harmless, so emitters need no checks. Where a binary operation meets a
+ * scalar and a vector of one dtype, the scalar is splatted. Integer constants fold, as do x+0, x*1, x*0,
+ * select on constants, and arguments with lo == hi. */
 typedef struct hn_kb hn_kb;
 
 /** NULL when out of memory (every call takes NULL). name is copied. */
@@ -218,24 +224,24 @@ int hn_kb_lanes(const hn_kb *b, hn_kv v);
 bool hn_kb_is_const(const hn_kb *b, hn_kv v, int64_t *ret); /* integer or bool constants */
 
 /* constants */
-hn_kv hn_kb_i(hn_kb *b, int64_t v);                                     /* i64 */
-hn_kv hn_kb_f(hn_kb *b, float v);                                       /* f32 */
-hn_kv hn_kb_int(hn_kb *b, hn_dtype t, int lanes, int64_t v);            /* wraps to t */
-hn_kv hn_kb_float(hn_kb *b, hn_dtype t, int lanes, double v);           /* f32 or f64; rounds to t */
-hn_kv hn_kb_bits(hn_kb *b, hn_dtype t, int lanes, uint64_t bits);       /* any type from its bits */
-hn_kv hn_kb_like(hn_kb *b, hn_kv v, double x);                          /* x in v's type, ints included */
+hn_kv hn_kb_i(hn_kb *b, int64_t v);                               /* i64 */
+hn_kv hn_kb_f(hn_kb *b, float v);                                 /* f32 */
+hn_kv hn_kb_int(hn_kb *b, hn_dtype t, int lanes, int64_t v);      /* wraps to t */
+hn_kv hn_kb_float(hn_kb *b, hn_dtype t, int lanes, double v);     /* f32 or f64; rounds to t */
+hn_kv hn_kb_bits(hn_kb *b, hn_dtype t, int lanes, uint64_t bits); /* any type from its bits */
+hn_kv hn_kb_like(hn_kb *b, hn_kv v, double x);                    /* x in v's type, ints included */
 
 /* structure */
-hn_kv hn_kb_parallel(hn_kb *b, hn_kext extent);                         /* index 0, 1, ...; at top level, once */
-hn_kv hn_kb_for(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step);            /* step > 0; index < hi */
+hn_kv hn_kb_parallel(hn_kb *b, hn_kext extent);              /* index 0, 1, ...; at top level, once */
+hn_kv hn_kb_for(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step); /* step > 0; index < hi */
 hn_kv hn_kb_for_kind(hn_kb *b, hn_kfor kind, hn_kv lo, hn_kv hi, hn_kv step);
-hn_kv hn_kb_forn(hn_kb *b, hn_kv n);                                    /* 0 .. n-1 */
-hn_kv hn_kb_fori(hn_kb *b, int64_t n);                                  /* 0 .. n-1, literal */
-void hn_kb_loop(hn_kb *b);                                              /* until hn_kb_break_if */
-void hn_kb_break_if(hn_kb *b, hn_kv cond);                              /* innermost for or loop */
+hn_kv hn_kb_forn(hn_kb *b, hn_kv n);       /* 0 .. n-1 */
+hn_kv hn_kb_fori(hn_kb *b, int64_t n);     /* 0 .. n-1, literal */
+void hn_kb_loop(hn_kb *b);                 /* until hn_kb_break_if */
+void hn_kb_break_if(hn_kb *b, hn_kv cond); /* innermost for or loop */
 void hn_kb_if(hn_kb *b, hn_kv cond);
 void hn_kb_else(hn_kb *b);
-void hn_kb_end(hn_kb *b);                                               /* closes for, loop, if */
+void hn_kb_end(hn_kb *b); /* closes for, loop, if */
 
 /* mutable variables */
 hn_kvar hn_kb_var(hn_kb *b, hn_kv init);
@@ -248,7 +254,8 @@ hn_kv hn_kb_load(hn_kb *b, int buf, hn_kv index, int lanes);
 hn_kv hn_kb_loadm(hn_kb *b, int buf, hn_kv index, int lanes, hn_kv mask);
 /** One element in every lane. */
 hn_kv hn_kb_load_splat(hn_kb *b, int buf, hn_kv index, int lanes);
-/** Bits of type t at the address of element `index`, whatever the buffer's dtype: 4 bytes of an i8 buffer as i32, u16 of f16. */
+/** Bits of type t at the address of element `index`, whatever the buffer's dtype: 4 bytes of an i8 buffer as
+ * i32, u16 of f16. */
 hn_kv hn_kb_load_as(hn_kb *b, int buf, hn_kv index, hn_dtype t, int lanes, hn_kv mask);
 /** Elements index, index+stride, ...; stride is an i64 value (literal 1 becomes a plain load, 0 a splat). */
 hn_kv hn_kb_load_strided(hn_kb *b, int buf, hn_kv index, hn_kv stride, int lanes, hn_kv mask);
@@ -256,7 +263,8 @@ hn_kv hn_kb_load_strided(hn_kb *b, int buf, hn_kv index, hn_kv stride, int lanes
 hn_kv hn_kb_gather(hn_kb *b, int buf, hn_kv index, hn_kv mask);
 void hn_kb_store(hn_kb *b, int buf, hn_kv index, hn_kv v);
 void hn_kb_storem(hn_kb *b, int buf, hn_kv index, hn_kv v, hn_kv mask);
-void hn_kb_store_as(hn_kb *b, int buf, hn_kv index, hn_kv v, hn_kv mask); /* bits of v, whatever the buffer's dtype */
+void hn_kb_store_as(hn_kb *b, int buf, hn_kv index, hn_kv v,
+                    hn_kv mask); /* bits of v, whatever the buffer's dtype */
 void hn_kb_store_stream(hn_kb *b, int buf, hn_kv index, hn_kv v);
 void hn_kb_store_strided(hn_kb *b, int buf, hn_kv index, hn_kv stride, hn_kv v, hn_kv mask);
 void hn_kb_scatter(hn_kb *b, int buf, hn_kv index, hn_kv v, hn_kv mask);
@@ -279,8 +287,8 @@ hn_kv hn_kb_sqrt(hn_kb *b, hn_kv x);
 hn_kv hn_kb_and(hn_kb *b, hn_kv x, hn_kv y);
 hn_kv hn_kb_or(hn_kb *b, hn_kv x, hn_kv y);
 hn_kv hn_kb_not(hn_kb *b, hn_kv x);
-hn_kv hn_kb_fma(hn_kb *b, hn_kv x, hn_kv y, hn_kv z);   /* x*y + z */
-hn_kv hn_kb_addi(hn_kb *b, hn_kv x, int64_t y);         /* any integer x */
+hn_kv hn_kb_fma(hn_kb *b, hn_kv x, hn_kv y, hn_kv z); /* x*y + z */
+hn_kv hn_kb_addi(hn_kb *b, hn_kv x, int64_t y);       /* any integer x */
 hn_kv hn_kb_muli(hn_kb *b, hn_kv x, int64_t y);
 hn_kv hn_kb_shl(hn_kb *b, hn_kv x, int n);
 hn_kv hn_kb_shr(hn_kb *b, hn_kv x, int n);
@@ -304,7 +312,8 @@ hn_kv hn_kb_index(hn_kb *b, int n, const hn_kv *index, const int64_t *stride);
 hn_kv hn_kb_cast(hn_kb *b, hn_kv x, hn_dtype t);
 /** As cast from a float that is known to fit t; undefined otherwise. */
 hn_kv hn_kb_cast_in_range(hn_kb *b, hn_kv x, hn_dtype t);
-/** Float to a narrower int clamped to its range, nearest even: what QuantizeLinear does. NaN goes to the lower end for 8 and 16 bits. */
+/** Float to a narrower int clamped to its range, nearest even: what QuantizeLinear does. NaN goes to the
+ * lower end for 8 and 16 bits. */
 hn_kv hn_kb_cast_rint(hn_kb *b, hn_kv x, hn_dtype t);
 hn_kv hn_kb_bitcast(hn_kb *b, hn_kv x, hn_dtype t, int lanes);
 hn_kv hn_kb_splat(hn_kb *b, hn_kv x, int lanes); /* itself when it has these lanes already */
@@ -332,10 +341,12 @@ typedef enum hn_ktail {
     HN_KTAIL_MASK,   /* one masked vector; cheap for 4- and 8-byte elements, and for all with AVX-512 */
     HN_KTAIL_SCALAR, /* one lane at a time */
 } hn_ktail;
-/** Cover [lo,hi) by vectors of `lanes`, the rest by the tail; none is emitted where the trip count is a known multiple. */
+/** Cover [lo,hi) by vectors of `lanes`, the rest by the tail; none is emitted where the trip count is a known
+ * multiple. */
 void hn_kb_vector_loop(hn_kb *b, hn_kv lo, hn_kv hi, int lanes, hn_ktail tail, hn_kb_body body, void *user);
 
-/* ---- functions, expanded into the program: no call, any lanes, f32 and f64, every special value right ---- */
+/* ---- functions, expanded into the program: no call, any lanes, f32 and f64, every special value right ----
+ */
 typedef enum hn_kmath {
 #define X(name, number, text, ulp32, ulp64) HN_KMATH_##name = number,
 #include "kir/kmath.def"

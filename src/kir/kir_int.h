@@ -36,7 +36,8 @@ hn_ktype hn_ktype_make(hn_dtype t, int lanes);
 /** The program as it stands, for checks while building. */
 hn_kfunc hn_kb_view(const hn_kb *b);
 
-/** NULL when the instruction's types, flags, literals and buffer rights are right, else what is wrong. No scopes. */
+/** NULL when the instruction's types, flags, literals and buffer rights are right, else what is wrong. No
+ * scopes. */
 const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x);
 /** How many of a[] an operation must have, and how many more it may have (a mask). */
 int hn_kir_n_operands(int op, int *ret_optional);
@@ -46,7 +47,8 @@ bool hn_kir_is_value_dtype(int dtype);
 /** The dtype that loading this storage yields without RAW. */
 hn_dtype hn_kir_loaded(int storage);
 
-/* ---- lanes: 64 bits each. Ints sign- or zero-extended from their width, floats their bits, bool 0 or 1. ---- */
+/* ---- lanes: 64 bits each. Ints sign- or zero-extended from their width, floats their bits, bool 0 or 1.
+ * ---- */
 uint64_t hn_klane_norm(int dtype, uint64_t v); /* wraps an integer to its width and extends it again */
 uint64_t hn_klane_bin(int op, int dtype, uint64_t x, uint64_t y);
 uint64_t hn_klane_un(int op, int dtype, uint64_t x);
@@ -62,7 +64,7 @@ static inline float hn_lane_f32(uint64_t x)
     union {
         uint32_t u;
         float f;
-    } v = { (uint32_t)x };
+    } v = {(uint32_t)x};
     return v.f;
 }
 static inline uint64_t hn_f32_lane(float f)
@@ -70,7 +72,7 @@ static inline uint64_t hn_f32_lane(float f)
     union {
         float f;
         uint32_t u;
-    } v = { f };
+    } v = {f};
     return v.u;
 }
 static inline double hn_lane_f64(uint64_t x)
@@ -78,7 +80,7 @@ static inline double hn_lane_f64(uint64_t x)
     union {
         uint64_t u;
         double f;
-    } v = { x };
+    } v = {x};
     return v.f;
 }
 static inline uint64_t hn_f64_lane(double f)
@@ -86,7 +88,7 @@ static inline uint64_t hn_f64_lane(double f)
     union {
         double f;
         uint64_t u;
-    } v = { f };
+    } v = {f};
     return v.u;
 }
 

@@ -1,4 +1,5 @@
-/* What each operation does to one lane. The builder folds with it and the interpreter runs on it, so they cannot differ. */
+/* What each operation does to one lane. The builder folds with it and the interpreter runs on it, so they
+ * cannot differ. */
 #include "kir/kir_int.h"
 
 #include <math.h>
@@ -53,28 +54,47 @@ static bool int_less(int dtype, uint64_t x, uint64_t y)
 static uint64_t int_bin(int op, int dtype, uint64_t x, uint64_t y)
 {
     switch (op) {
-    case HN_KOP_ADD: return x + y;
-    case HN_KOP_SUB: return x - y;
-    case HN_KOP_MUL: return x * y;
-    case HN_KOP_DIV: return int_div(dtype, x, y, false);
-    case HN_KOP_REM: return int_div(dtype, x, y, true);
+    case HN_KOP_ADD:
+        return x + y;
+    case HN_KOP_SUB:
+        return x - y;
+    case HN_KOP_MUL:
+        return x * y;
+    case HN_KOP_DIV:
+        return int_div(dtype, x, y, false);
+    case HN_KOP_REM:
+        return int_div(dtype, x, y, true);
     case HN_KOP_MIN:
-    case HN_KOP_MINR: return int_less(dtype, x, y) ? x : y;
+    case HN_KOP_MINR:
+        return int_less(dtype, x, y) ? x : y;
     case HN_KOP_MAX:
-    case HN_KOP_MAXR: return int_less(dtype, y, x) ? x : y;
-    case HN_KOP_AND: return x & y;
-    case HN_KOP_OR: return x | y;
-    case HN_KOP_XOR: return x ^ y;
+    case HN_KOP_MAXR:
+        return int_less(dtype, y, x) ? x : y;
+    case HN_KOP_AND:
+        return x & y;
+    case HN_KOP_OR:
+        return x | y;
+    case HN_KOP_XOR:
+        return x ^ y;
     case HN_KOP_SHL:
-    case HN_KOP_SHR: return int_shift(op, dtype, x, y);
-    case HN_KOP_MULHI: return int_mulhi(dtype, x, y);
-    case HN_KOP_EQ: return x == y;
-    case HN_KOP_NE: return x != y;
-    case HN_KOP_LT: return int_less(dtype, x, y);
-    case HN_KOP_LE: return !int_less(dtype, y, x);
-    case HN_KOP_GT: return int_less(dtype, y, x);
-    case HN_KOP_GE: return !int_less(dtype, x, y);
-    default: return 0;
+    case HN_KOP_SHR:
+        return int_shift(op, dtype, x, y);
+    case HN_KOP_MULHI:
+        return int_mulhi(dtype, x, y);
+    case HN_KOP_EQ:
+        return x == y;
+    case HN_KOP_NE:
+        return x != y;
+    case HN_KOP_LT:
+        return int_less(dtype, x, y);
+    case HN_KOP_LE:
+        return !int_less(dtype, y, x);
+    case HN_KOP_GT:
+        return int_less(dtype, y, x);
+    case HN_KOP_GE:
+        return !int_less(dtype, x, y);
+    default:
+        return 0;
     }
 }
 
@@ -86,46 +106,65 @@ static double ieee_min(double x, double y)
     return x < y ? x : y;
 }
 
-/* f32 goes through here widened: comparisons, min and max are exact that way, and so are rounding and sign operations. */
+/* f32 goes through here widened: comparisons, min and max are exact that way, and so are rounding and sign
+ * operations. */
 static double float_pick(int op, double x, double y)
 {
     switch (op) {
-    case HN_KOP_MIN: return ieee_min(x, y);
-    case HN_KOP_MAX: return -ieee_min(-x, -y);
-    case HN_KOP_MINR: return x < y ? x : y;
-    default: return x > y ? x : y;
+    case HN_KOP_MIN:
+        return ieee_min(x, y);
+    case HN_KOP_MAX:
+        return -ieee_min(-x, -y);
+    case HN_KOP_MINR:
+        return x < y ? x : y;
+    default:
+        return x > y ? x : y;
     }
 }
 
 static bool float_compare(int op, double x, double y)
 {
     switch (op) {
-    case HN_KOP_EQ: return x == y;
-    case HN_KOP_NE: return x != y;
-    case HN_KOP_LT: return x < y;
-    case HN_KOP_LE: return x <= y;
-    case HN_KOP_GT: return x > y;
-    default: return x >= y;
+    case HN_KOP_EQ:
+        return x == y;
+    case HN_KOP_NE:
+        return x != y;
+    case HN_KOP_LT:
+        return x < y;
+    case HN_KOP_LE:
+        return x <= y;
+    case HN_KOP_GT:
+        return x > y;
+    default:
+        return x >= y;
     }
 }
 
 static float f32_arith(int op, float x, float y)
 {
     switch (op) {
-    case HN_KOP_ADD: return x + y;
-    case HN_KOP_SUB: return x - y;
-    case HN_KOP_MUL: return x * y;
-    default: return x / y;
+    case HN_KOP_ADD:
+        return x + y;
+    case HN_KOP_SUB:
+        return x - y;
+    case HN_KOP_MUL:
+        return x * y;
+    default:
+        return x / y;
     }
 }
 
 static double f64_arith(int op, double x, double y)
 {
     switch (op) {
-    case HN_KOP_ADD: return x + y;
-    case HN_KOP_SUB: return x - y;
-    case HN_KOP_MUL: return x * y;
-    default: return x / y;
+    case HN_KOP_ADD:
+        return x + y;
+    case HN_KOP_SUB:
+        return x - y;
+    case HN_KOP_MUL:
+        return x * y;
+    default:
+        return x / y;
     }
 }
 
@@ -150,12 +189,18 @@ static uint64_t int_un(int op, int dtype, uint64_t x)
     const uint64_t in_width = n >= 64 ? x : x & ((1ull << n) - 1);
 
     switch (op) {
-    case HN_KOP_NEG: return 0 - x;
-    case HN_KOP_ABS: return hn_dtype_is_signed((hn_dtype)dtype) && (int64_t)x < 0 ? 0 - x : x;
-    case HN_KOP_NOT: return ~x;
-    case HN_KOP_CLZ: return in_width == 0 ? (uint64_t)n : (uint64_t)(__builtin_clzll(in_width) - (64 - n));
-    case HN_KOP_POPCNT: return (uint64_t)__builtin_popcountll(in_width);
-    default: return x; /* floor and kin */
+    case HN_KOP_NEG:
+        return 0 - x;
+    case HN_KOP_ABS:
+        return hn_dtype_is_signed((hn_dtype)dtype) && (int64_t)x < 0 ? 0 - x : x;
+    case HN_KOP_NOT:
+        return ~x;
+    case HN_KOP_CLZ:
+        return in_width == 0 ? (uint64_t)n : (uint64_t)(__builtin_clzll(in_width) - (64 - n));
+    case HN_KOP_POPCNT:
+        return (uint64_t)__builtin_popcountll(in_width);
+    default:
+        return x; /* floor and kin */
     }
 }
 
@@ -165,15 +210,22 @@ uint64_t hn_klane_un(int op, int dtype, uint64_t x)
 
     if (!hn_dtype_is_float((hn_dtype)dtype)) return hn_klane_norm(dtype, int_un(op, dtype, x));
     switch (op) {
-    case HN_KOP_NEG: return x ^ sign;
-    case HN_KOP_ABS: return x & ~sign;
+    case HN_KOP_NEG:
+        return x ^ sign;
+    case HN_KOP_ABS:
+        return x & ~sign;
     case HN_KOP_SQRT:
         return dtype == HN_F32 ? hn_f32_lane(sqrtf(hn_lane_f32(x))) : hn_f64_lane(sqrt(hn_lane_f64(x)));
-    case HN_KOP_FLOOR: return hn_klane_from_f64(dtype, floor(hn_klane_f64(dtype, x)));
-    case HN_KOP_CEIL: return hn_klane_from_f64(dtype, ceil(hn_klane_f64(dtype, x)));
-    case HN_KOP_RINT: return hn_klane_from_f64(dtype, rint(hn_klane_f64(dtype, x)));
-    case HN_KOP_TRUNC: return hn_klane_from_f64(dtype, trunc(hn_klane_f64(dtype, x)));
-    default: return x;
+    case HN_KOP_FLOOR:
+        return hn_klane_from_f64(dtype, floor(hn_klane_f64(dtype, x)));
+    case HN_KOP_CEIL:
+        return hn_klane_from_f64(dtype, ceil(hn_klane_f64(dtype, x)));
+    case HN_KOP_RINT:
+        return hn_klane_from_f64(dtype, rint(hn_klane_f64(dtype, x)));
+    case HN_KOP_TRUNC:
+        return hn_klane_from_f64(dtype, trunc(hn_klane_f64(dtype, x)));
+    default:
+        return x;
     }
 }
 
@@ -237,7 +289,7 @@ uint16_t hn_half_from_f32(int half, float v)
     }
     if (mag > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (mag >> 13 & 0x3ff));
     if (mag >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* rounds past 65504 */
-    if (mag >= 0x38800000) { /* normal: rebias the exponent by 127 - 15 */
+    if (mag >= 0x38800000) {                                 /* normal: rebias the exponent by 127 - 15 */
         const uint32_t r = mag - 0x38000000;
         return (uint16_t)(sign | (r + 0xfff + (r >> 13 & 1)) >> 13);
     }

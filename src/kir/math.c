@@ -5,8 +5,8 @@
 
 mctx hn_m_ctx(hn_kb *b, hn_dtype t, int lanes)
 {
-    if (t == HN_F32) return (mctx){ b, t, HN_I32, HN_U32, lanes, 23, 127 };
-    return (mctx){ b, HN_F64, HN_I64, HN_U64, lanes, 52, 1023 };
+    if (t == HN_F32) return (mctx){b, t, HN_I32, HN_U32, lanes, 23, 127};
+    return (mctx){b, HN_F64, HN_I64, HN_U64, lanes, 52, 1023};
 }
 
 hn_kv hn_m_const(const mctx *m, double v)
@@ -23,7 +23,8 @@ hn_kv hn_m_poly(const mctx *m, hn_kv x, const double *c, int n)
 {
     hn_kv v = M_C(c[n - 1]);
 
-    for (int i = n - 2; i >= 0; i--) v = M_FMA(v, x, M_C(c[i]));
+    for (int i = n - 2; i >= 0; i--)
+        v = M_FMA(v, x, M_C(c[i]));
     return v;
 }
 
@@ -42,7 +43,8 @@ hn_kv hn_m_with_sign(const mctx *m, hn_kv mag, hn_kv sign)
     const hn_kv top = hn_kb_int(m->b, m->it, m->lanes, m->t == HN_F32 ? INT32_MIN : INT64_MIN);
     const hn_kv rest = hn_kb_not(m->b, top);
 
-    return hn_m_float(m, hn_kb_or(m->b, hn_kb_and(m->b, hn_m_bits(m, mag), rest), hn_kb_and(m->b, hn_m_bits(m, sign), top)));
+    return hn_m_float(m, hn_kb_or(m->b, hn_kb_and(m->b, hn_m_bits(m, mag), rest),
+                                  hn_kb_and(m->b, hn_m_bits(m, sign), top)));
 }
 
 hn_kv hn_m_any(const mctx *m, hn_kv mask)
@@ -50,9 +52,11 @@ hn_kv hn_m_any(const mctx *m, hn_kv mask)
     int lane[HN_KIR_MAX_LANES], n = 1;
 
     if (m->lanes == 1) return mask;
-    while (n < m->lanes) n *= 2;
+    while (n < m->lanes)
+        n *= 2;
     if (n != m->lanes) { /* repeat the first lane up to a power of two */
-        for (int i = 0; i < n; i++) lane[i] = i < m->lanes ? i : 0;
+        for (int i = 0; i < n; i++)
+            lane[i] = i < m->lanes ? i : 0;
         mask = hn_kb_shuffle(m->b, mask, mask, lane, n);
     }
     return hn_kb_un(m->b, HN_KOP_ROR, mask);
@@ -72,7 +76,8 @@ hn_kv hn_m_scale(const mctx *m, hn_kv p, hn_kv i)
 /* ---- hyperbolic ---- */
 static hn_kv sinh64(const mctx *m, hn_kv x)
 {
-    const hn_kv a = M_ABS(x), h = hn_m_half_exp(m, a), e = hn_m_expm1(m, hn_kb_bin(m->b, HN_KOP_MINR, M_C(2), a));
+    const hn_kv a = M_ABS(x), h = hn_m_half_exp(m, a),
+                e = hn_m_expm1(m, hn_kb_bin(m->b, HN_KOP_MINR, M_C(2), a));
     const hn_kv large = M_SUB(h, M_DIV(M_C(0.25), h));
     const hn_kv small = M_MUL(M_C(0.5), M_ADD(e, M_DIV(e, M_ADD(e, M_C(1)))));
 
@@ -94,7 +99,8 @@ static hn_kv tanh64(const mctx *m, hn_kv x)
 static hn_kv tanh32(const mctx *m, hn_kv x)
 {
     /* (tanh(x)/x - 1) / x^2 on |x| <= 0.63 */
-    static const double c[] = { -0.333333343, 0.133333012, -0.0539587289, 0.0217646491, -0.00833007693, 0.00227715494 };
+    static const double c[] = {-0.333333343, 0.133333012,    -0.0539587289,
+                               0.0217646491, -0.00833007693, 0.00227715494};
     const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(10), M_ABS(x)), z = M_MUL(x, x);
     const hn_kv small = M_FMA(M_MUL(x, z), M_POLY(z, c), x);
     const hn_kv e = hn_m_exp(m, M_ADD(a, a));
@@ -105,7 +111,8 @@ static hn_kv tanh32(const mctx *m, hn_kv x)
 
 static hn_kv asinh64(const mctx *m, hn_kv x)
 {
-    const hn_kv a = M_ABS(x), capped = hn_kb_bin(m->b, HN_KOP_MINR, M_C(0x1p30), a), z = M_MUL(capped, capped);
+    const hn_kv a = M_ABS(x), capped = hn_kb_bin(m->b, HN_KOP_MINR, M_C(0x1p30), a),
+                z = M_MUL(capped, capped);
     const hn_kv root = hn_kb_sqrt(m->b, M_ADD(z, M_C(1)));
     const hn_kv small = hn_m_log1p(m, M_ADD(capped, M_DIV(z, M_ADD(root, M_C(1)))));
     const hn_kv large = M_ADD(hn_m_log(m, a), M_C(0.69314718055994529));
@@ -133,10 +140,12 @@ static hn_kv atanh64(const mctx *m, hn_kv x)
 /* ---- error function ---- */
 static hn_kv erf32(const mctx *m, hn_kv x)
 {
-    static const double near0[] = { 1.12837911, -0.37612626, 0.112835944, -0.0268542115, 0.00518908724, -0.00080168643,
-                                    7.87587487e-05 }; /* erf(x)/x on |x| <= 1, in x^2 */
-    static const double far[] = { -0.000304947927, 1.13016963, 0.63193965, 0.109968327, -0.0263546668, 0.00473510521,
-                                  -0.000591340067, 4.53815737e-05, -1.60153729e-06 }; /* -log erfc(x) on [0.95, 4.1] */
+    static const double near0[] = {
+        1.12837911,    -0.37612626,    0.112835944,   -0.0268542115,
+        0.00518908724, -0.00080168643, 7.87587487e-05}; /* erf(x)/x on |x| <= 1, in x^2 */
+    static const double far[] = {-0.000304947927, 1.13016963,    0.63193965,      0.109968327,
+                                 -0.0263546668,   0.00473510521, -0.000591340067, 4.53815737e-05,
+                                 -1.60153729e-06}; /* -log erfc(x) on [0.95, 4.1] */
     const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(4.0), M_ABS(x)), z = M_MUL(x, x);
     const hn_kv small = M_MUL(x, M_POLY(z, near0));
     const hn_kv large = M_SUB(M_C(1), hn_m_exp(m, M_NEG(M_POLY(a, far))));
@@ -147,17 +156,17 @@ static hn_kv erf32(const mctx *m, hn_kv x)
 static hn_kv erf64(const mctx *m, hn_kv x)
 {
     /* erf(x)/x - 1 on |x| <= 1, in x^2 */
-    static const double near0[] = { 0.12837916709551259, -0.37612638903183754, 0.11283791670955121, -0.02686617064512984,
-                                    0.0052239776254232985, -0.00085483270219348297, 0.00012055332902888736,
-                                    -1.4925647567519332e-05, 1.6462045441468418e-06, -1.6364642158167616e-07,
-                                    1.4792401209404813e-08, -1.216456005728345e-09, 8.7090451290531062e-11,
-                                    -4.2309458242953377e-12 };
+    static const double near0[] = {0.12837916709551259,     -0.37612638903183754,    0.11283791670955121,
+                                   -0.02686617064512984,    0.0052239776254232985,   -0.00085483270219348297,
+                                   0.00012055332902888736,  -1.4925647567519332e-05, 1.6462045441468418e-06,
+                                   -1.6364642158167616e-07, 1.4792401209404813e-08,  -1.216456005728345e-09,
+                                   8.7090451290531062e-11,  -4.2309458242953377e-12};
     /* exp(x^2) erfc(x) on [0.99, 6.1], in 1/(x+3) - 0.18 */
-    static const double far[] = { 0.20675157614059253, 2.2113854643084956, 10.242397946199057, 37.72498650435314,
-                                  106.036470435407, 204.73636799658007, 175.63310338914033, -306.86724288786291,
-                                  -1025.0372145664651, 96.388606479939497, 4338.2671872350575, 1592.908076197768,
-                                  -20465.008227451206, -7767.3261474661167, 110706.65304509251, 4234.7904664710959,
-                                  -574656.05919287517 };
+    static const double far[] = {
+        0.20675157614059253, 2.2113854643084956, 10.242397946199057,  37.72498650435314,   106.036470435407,
+        204.73636799658007,  175.63310338914033, -306.86724288786291, -1025.0372145664651, 96.388606479939497,
+        4338.2671872350575,  1592.908076197768,  -20465.008227451206, -7767.3261474661167, 110706.65304509251,
+        4234.7904664710959,  -574656.05919287517};
     const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(6.0), M_ABS(x)), z = M_MUL(a, a);
     const hn_kv small = M_FMA(x, M_POLY(z, near0), x);
     const hn_kv t = M_SUB(M_DIV(M_C(1), M_ADD(a, M_C(3))), M_C(0.18));
@@ -167,7 +176,8 @@ static hn_kv erf64(const mctx *m, hn_kv x)
 }
 
 /* ---- the rest ---- */
-/* With z = exp(-|x|) <= 1: 1/(1+z), times z for negative x; no overflow, and right down to subnormal results. */
+/* With z = exp(-|x|) <= 1: 1/(1+z), times z for negative x; no overflow, and right down to subnormal results.
+ */
 static hn_kv sigmoid(const mctx *m, hn_kv x)
 {
     const hn_kv z = hn_m_exp(m, M_NEG(M_ABS(x))), s = M_DIV(M_C(1), M_ADD(z, M_C(1)));
@@ -179,13 +189,15 @@ static hn_kv rsqrt(const mctx *m, hn_kv x)
     return M_DIV(M_C(1), hn_kb_sqrt(m->b, x));
 }
 
-/* A third of the exponent by integer division as the guess, then three steps of Halley, each tripling the digits. */
+/* A third of the exponent by integer division as the guess, then three steps of Halley, each tripling the
+ * digits. */
 static hn_kv cbrt64(const mctx *m, hn_kv x)
 {
     const hn_kv a = M_ABS(x), small = M_LT(a, M_C(0x1p-1022)), large = M_GT(a, M_C(0x1p1000));
     const hn_kv up = M_MUL(a, M_SEL(small, M_C(0x1p54), M_SEL(large, M_C(0x1p-54), M_C(1))));
     const hn_kv high = hn_kb_cast(m->b, hn_kb_shr(m->b, hn_m_bits(m, up), 32), HN_I32);
-    const hn_kv third = hn_kb_addi(m->b, hn_kb_div(m->b, high, hn_kb_int(m->b, HN_I32, m->lanes, 3)), 715094163);
+    const hn_kv third =
+        hn_kb_addi(m->b, hn_kb_div(m->b, high, hn_kb_int(m->b, HN_I32, m->lanes, 3)), 715094163);
     hn_kv g = hn_m_float(m, hn_kb_shl(m->b, hn_kb_cast(m->b, third, HN_I64), 32));
 
     for (int i = 0; i < 3; i++) {
@@ -203,17 +215,28 @@ typedef hn_kv (*expander)(const mctx *m, hn_kv x);
 static const struct {
     expander f32, f64;
 } table[] = {
-    [HN_KMATH_EXP] = { hn_m_exp, hn_m_exp },       [HN_KMATH_EXP2] = { hn_m_exp2, hn_m_exp2 },
-    [HN_KMATH_EXPM1] = { hn_m_expm1, hn_m_expm1 }, [HN_KMATH_LOG] = { hn_m_log, hn_m_log },
-    [HN_KMATH_LOG2] = { NULL, hn_m_log2 },         [HN_KMATH_LOG1P] = { hn_m_log1p, hn_m_log1p },
-    [HN_KMATH_SIN] = { hn_m_sin, hn_m_sin },       [HN_KMATH_COS] = { hn_m_cos, hn_m_cos },
-    [HN_KMATH_TAN] = { NULL, hn_m_tan },           [HN_KMATH_ASIN] = { NULL, hn_m_asin },
-    [HN_KMATH_ACOS] = { NULL, hn_m_acos },         [HN_KMATH_ATAN] = { NULL, hn_m_atan },
-    [HN_KMATH_SINH] = { NULL, sinh64 },            [HN_KMATH_COSH] = { NULL, cosh64 },
-    [HN_KMATH_TANH] = { tanh32, tanh64 },          [HN_KMATH_ASINH] = { NULL, asinh64 },
-    [HN_KMATH_ACOSH] = { NULL, acosh64 },          [HN_KMATH_ATANH] = { NULL, atanh64 },
-    [HN_KMATH_ERF] = { erf32, erf64 },             [HN_KMATH_SIGMOID] = { sigmoid, sigmoid },
-    [HN_KMATH_RSQRT] = { rsqrt, rsqrt },           [HN_KMATH_CBRT] = { NULL, cbrt64 },
+    [HN_KMATH_EXP] = {hn_m_exp, hn_m_exp},
+    [HN_KMATH_EXP2] = {hn_m_exp2, hn_m_exp2},
+    [HN_KMATH_EXPM1] = {hn_m_expm1, hn_m_expm1},
+    [HN_KMATH_LOG] = {hn_m_log, hn_m_log},
+    [HN_KMATH_LOG2] = {NULL, hn_m_log2},
+    [HN_KMATH_LOG1P] = {hn_m_log1p, hn_m_log1p},
+    [HN_KMATH_SIN] = {hn_m_sin, hn_m_sin},
+    [HN_KMATH_COS] = {hn_m_cos, hn_m_cos},
+    [HN_KMATH_TAN] = {NULL, hn_m_tan},
+    [HN_KMATH_ASIN] = {NULL, hn_m_asin},
+    [HN_KMATH_ACOS] = {NULL, hn_m_acos},
+    [HN_KMATH_ATAN] = {NULL, hn_m_atan},
+    [HN_KMATH_SINH] = {NULL, sinh64},
+    [HN_KMATH_COSH] = {NULL, cosh64},
+    [HN_KMATH_TANH] = {tanh32, tanh64},
+    [HN_KMATH_ASINH] = {NULL, asinh64},
+    [HN_KMATH_ACOSH] = {NULL, acosh64},
+    [HN_KMATH_ATANH] = {NULL, atanh64},
+    [HN_KMATH_ERF] = {erf32, erf64},
+    [HN_KMATH_SIGMOID] = {sigmoid, sigmoid},
+    [HN_KMATH_RSQRT] = {rsqrt, rsqrt},
+    [HN_KMATH_CBRT] = {NULL, cbrt64},
 };
 
 static bool float_operand(hn_kb *b, hn_kv x, const char *what)
@@ -261,16 +284,20 @@ static whole take_apart(const mctx *m, hn_kv x)
     const hn_kv shift = hn_kb_bin(b, HN_KOP_SUB, hn_kb_un(b, HN_KOP_CLZ, frac), hn_kb_like(b, frac, 11));
     const hn_kv normal = hn_kb_or(b, frac, hn_kb_int(b, HN_U64, m->lanes, 1ll << 52));
 
-    return (whole){ hn_kb_select(b, sub, hn_kb_bin(b, HN_KOP_SHL, frac, shift), normal),
-                    hn_kb_select(b, sub, hn_kb_sub(b, hn_kb_int(b, HN_I64, m->lanes, -1074), hn_kb_bitcast(b, shift, HN_I64, m->lanes)),
-                                 hn_kb_addi(b, hn_kb_bitcast(b, biased, HN_I64, m->lanes), -1075)) };
+    return (whole){hn_kb_select(b, sub, hn_kb_bin(b, HN_KOP_SHL, frac, shift), normal),
+                   hn_kb_select(b, sub,
+                                hn_kb_sub(b, hn_kb_int(b, HN_I64, m->lanes, -1074),
+                                          hn_kb_bitcast(b, shift, HN_I64, m->lanes)),
+                                hn_kb_addi(b, hn_kb_bitcast(b, biased, HN_I64, m->lanes), -1075))};
 }
 
-/* Long division in base 2^11: the remainder times 2^11 still fits 64 bits. Runs as often as the furthest lane needs. */
+/* Long division in base 2^11: the remainder times 2^11 still fits 64 bits. Runs as often as the furthest lane
+ * needs. */
 static hn_kv long_division(const mctx *m, whole x, whole y)
 {
     hn_kb *b = m->b;
-    const hn_kvar r = hn_kb_var(b, hn_kb_bin(b, HN_KOP_REM, x.m, y.m)), left = hn_kb_var(b, hn_kb_sub(b, x.e, y.e));
+    const hn_kvar r = hn_kb_var(b, hn_kb_bin(b, HN_KOP_REM, x.m, y.m)),
+                  left = hn_kb_var(b, hn_kb_sub(b, x.e, y.e));
 
     hn_kb_loop(b);
     const hn_kv n = hn_kb_get(b, left), zero = hn_m_int(m, 0);
@@ -327,10 +354,12 @@ const char *hn_kmath_name(hn_kmath fn)
 {
     switch (fn) {
 #define X(name, number, text, ulp32, ulp64)                                                                  \
-    case HN_KMATH_##name: return text;
+    case HN_KMATH_##name:                                                                                    \
+        return text;
 #include "kir/kmath.def"
 #undef X
-    default: return "?";
+    default:
+        return "?";
     }
 }
 
@@ -338,9 +367,11 @@ double hn_kmath_ulp(hn_kmath fn, hn_dtype t)
 {
     switch (fn) {
 #define X(name, number, text, ulp32, ulp64)                                                                  \
-    case HN_KMATH_##name: return t == HN_F32 ? ulp32 : ulp64;
+    case HN_KMATH_##name:                                                                                    \
+        return t == HN_F32 ? ulp32 : ulp64;
 #include "kir/kmath.def"
 #undef X
-    default: return 0;
+    default:
+        return 0;
     }
 }

@@ -1,7 +1,9 @@
-/* Inside src/kir: what the function expansions share. A function is written once over a math context (builder, float type, lanes)
- * and emits straight-line code; only huge trigonometric arguments and fmod take a branch or a loop.
+/* Inside src/kir: what the function expansions share. A function is written once over a math context
+ * (builder, float type, lanes) and emits straight-line code; only huge trigonometric arguments and fmod take
+ * a branch or a loop.
  *
- * Coefficients: interpolation of the named function at the Chebyshev nodes of the named interval, computed with 60 digits. */
+ * Coefficients: interpolation of the named function at the Chebyshev nodes of the named interval, computed
+ * with 60 digits. */
 #ifndef HN_KIR_MATH_INT_H
 #define HN_KIR_MATH_INT_H
 
@@ -17,12 +19,12 @@ mctx hn_m_ctx(hn_kb *b, hn_dtype t, int lanes);
 /** Horner: c[0] + x*c[1] + ... in the context's type. */
 hn_kv hn_m_poly(const mctx *m, hn_kv x, const double *c, int n);
 hn_kv hn_m_const(const mctx *m, double v);
-hn_kv hn_m_int(const mctx *m, int64_t v);  /* of the integer type */
-hn_kv hn_m_bits(const mctx *m, hn_kv x);   /* float to its bits as int */
-hn_kv hn_m_float(const mctx *m, hn_kv i);  /* and back */
+hn_kv hn_m_int(const mctx *m, int64_t v);                   /* of the integer type */
+hn_kv hn_m_bits(const mctx *m, hn_kv x);                    /* float to its bits as int */
+hn_kv hn_m_float(const mctx *m, hn_kv i);                   /* and back */
 hn_kv hn_m_with_sign(const mctx *m, hn_kv mag, hn_kv sign); /* |mag| with sign's sign bit */
-hn_kv hn_m_any(const mctx *m, hn_kv mask); /* any lane, whatever their number */
-hn_kv hn_m_exp2i(const mctx *m, hn_kv i);  /* 2^i for normal results */
+hn_kv hn_m_any(const mctx *m, hn_kv mask);                  /* any lane, whatever their number */
+hn_kv hn_m_exp2i(const mctx *m, hn_kv i);                   /* 2^i for normal results */
 /** p * 2^i in two exact steps and one rounding, so that results may be subnormal or overflow. */
 hn_kv hn_m_scale(const mctx *m, hn_kv p, hn_kv i);
 

@@ -20,9 +20,10 @@ static void print_ext(const hn_kfunc *f, const hn_kext *e, hn_str *out)
 
 static void print_buf(const hn_kfunc *f, const hn_kbuf *b, hn_str *out)
 {
-    static const char *const kind[] = { "in", "scratch", "table", "shared" };
+    static const char *const kind[] = {"in", "scratch", "table", "shared"};
 
-    hn_str_addf(out, "  %s %s %s", b->kind == HN_KBUF_PARAM && b->flags & HN_KBUF_WRITE ? "out" : kind[b->kind],
+    hn_str_addf(out, "  %s %s %s",
+                b->kind == HN_KBUF_PARAM && b->flags & HN_KBUF_WRITE ? "out" : kind[b->kind],
                 f->names + b->name, hn_dtype_name((hn_dtype)b->dtype));
     if (b->kind != HN_KBUF_PARAM) {
         hn_str_add(out, "[");
@@ -44,27 +45,31 @@ static void print_type(const hn_kins *x, hn_str *out)
 static void print_const(const hn_kins *x, hn_str *out)
 {
     if (x->dtype == HN_F32 || x->dtype == HN_F64)
-        hn_str_addf(out, " %.17g (0x%" PRIx64 ")", hn_klane_f64(x->dtype, (uint64_t)x->imm), (uint64_t)x->imm);
+        hn_str_addf(out, " %.17g (0x%" PRIx64 ")", hn_klane_f64(x->dtype, (uint64_t)x->imm),
+                    (uint64_t)x->imm);
     else
         hn_str_addf(out, " %" PRId64, x->imm);
 }
 
 static bool has_buffer(int op)
 {
-    return op == HN_KOP_LOAD || op == HN_KOP_GATHER || op == HN_KOP_STORE || op == HN_KOP_SCATTER || op == HN_KOP_PREFETCH;
+    return op == HN_KOP_LOAD || op == HN_KOP_GATHER || op == HN_KOP_STORE || op == HN_KOP_SCATTER ||
+           op == HN_KOP_PREFETCH;
 }
 
 static void print_extras(const hn_kfunc *f, const hn_kins *x, hn_str *out)
 {
-    static const char *const kind[] = { "", " parallel", " unroll", " block.x", " block.y", " block.z",
-                                        " thread.x", " thread.y", " thread.z" };
+    static const char *const kind[] = {"",         " parallel", " unroll",   " block.x", " block.y",
+                                       " block.z", " thread.x", " thread.y", " thread.z"};
 
     if (x->op == HN_KOP_FOR) hn_str_add(out, kind[x->flags]);
     if (x->op == HN_KOP_ARG) hn_str_addf(out, " %s", f->names + f->arg[x->imm].name);
     if (x->op == HN_KOP_RAMP) hn_str_addf(out, " step %" PRId64, x->imm);
     if (x->op == HN_KOP_EXTRACT || x->op == HN_KOP_INSERT) hn_str_addf(out, " lane %" PRId64, x->imm);
-    if (x->op == HN_KOP_UNHALF || x->op == HN_KOP_HALF) hn_str_addf(out, " %s", hn_dtype_name((hn_dtype)x->flags));
-    if (x->op == HN_KOP_PREFETCH) hn_str_addf(out, " locality %d%s", x->flags & 3, x->flags & 4 ? " write" : "");
+    if (x->op == HN_KOP_UNHALF || x->op == HN_KOP_HALF)
+        hn_str_addf(out, " %s", hn_dtype_name((hn_dtype)x->flags));
+    if (x->op == HN_KOP_PREFETCH)
+        hn_str_addf(out, " locality %d%s", x->flags & 3, x->flags & 4 ? " write" : "");
     if (x->op >= HN_KOP_SHFL_XOR) hn_str_addf(out, " %" PRId64, x->imm);
     if (has_buffer(x->op) && x->op != HN_KOP_PREFETCH) {
         if (x->flags & HN_KMEM_RAW) hn_str_add(out, " raw");
@@ -72,7 +77,8 @@ static void print_extras(const hn_kfunc *f, const hn_kins *x, hn_str *out)
     }
     if (x->op != HN_KOP_SHUFFLE) return;
     hn_str_add(out, " [");
-    for (int i = 0; i < x->lanes; i++) hn_str_addf(out, "%s%d", i ? " " : "", f->pool[x->imm + i]);
+    for (int i = 0; i < x->lanes; i++)
+        hn_str_addf(out, "%s%d", i ? " " : "", f->pool[x->imm + i]);
     hn_str_add(out, "]");
 }
 
@@ -86,7 +92,8 @@ static void print_operands(const hn_kfunc *f, const hn_kins *x, hn_str *out)
         hn_str_addf(out, " %s[%%%d]", f->names + f->buf[x->imm].name, x->a[0]);
         sep = ", ";
     }
-    for (int i = has_buffer(x->op) ? 1 : 0; i < n; i++, sep = ", ") hn_str_addf(out, "%s%%%d", sep, x->a[i]);
+    for (int i = has_buffer(x->op) ? 1 : 0; i < n; i++, sep = ", ")
+        hn_str_addf(out, "%s%%%d", sep, x->a[i]);
     if (optional && x->a[n] >= 0) hn_str_addf(out, "%smask %%%d", sep, x->a[n]);
 }
 
@@ -112,10 +119,13 @@ void hn_kfunc_print(const hn_kfunc *f, hn_str *out)
 {
     int depth = 0;
 
-    hn_str_addf(out, "kernel \"%s\"%s\n", f->name ? f->name : "", f->flags & HN_KFUNC_OPTIMISE ? " optimise" : "");
-    for (int i = 0; i < f->n_buf; i++) print_buf(f, &f->buf[i], out);
+    hn_str_addf(out, "kernel \"%s\"%s\n", f->name ? f->name : "",
+                f->flags & HN_KFUNC_OPTIMISE ? " optimise" : "");
+    for (int i = 0; i < f->n_buf; i++)
+        print_buf(f, &f->buf[i], out);
     for (int i = 0; i < f->n_arg; i++) {
-        hn_str_addf(out, "  arg %s [%" PRId64 ", %" PRId64 "]", f->names + f->arg[i].name, f->arg[i].lo, f->arg[i].hi);
+        hn_str_addf(out, "  arg %s [%" PRId64 ", %" PRId64 "]", f->names + f->arg[i].name, f->arg[i].lo,
+                    f->arg[i].hi);
         if (f->arg[i].div > 1) hn_str_addf(out, " multiple of %" PRId64, f->arg[i].div);
         hn_str_add(out, "\n");
     }

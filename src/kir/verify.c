@@ -3,7 +3,8 @@
 
 bool hn_kir_is_value_dtype(int t)
 {
-    return t == HN_F32 || t == HN_F64 || t == HN_BOOL || (t >= HN_I64 && t <= HN_I8) || (t >= HN_U64 && t <= HN_U8);
+    return t == HN_F32 || t == HN_F64 || t == HN_BOOL || (t >= HN_I64 && t <= HN_I8) ||
+           (t >= HN_U64 && t <= HN_U8);
 }
 
 hn_dtype hn_kir_loaded(int storage)
@@ -20,14 +21,29 @@ int hn_kir_n_operands(int op, int *ret_optional)
 {
     *ret_optional = op == HN_KOP_STORE || op == HN_KOP_SCATTER || op == HN_KOP_LOAD || op == HN_KOP_GATHER;
     switch (op) {
-    case HN_KOP_LOOP: case HN_KOP_ELSE: case HN_KOP_END: case HN_KOP_BARRIER: case HN_KOP_CONST: case HN_KOP_ARG:
+    case HN_KOP_LOOP:
+    case HN_KOP_ELSE:
+    case HN_KOP_END:
+    case HN_KOP_BARRIER:
+    case HN_KOP_CONST:
+    case HN_KOP_ARG:
         return 0;
-    case HN_KOP_FOR: case HN_KOP_FMA: case HN_KOP_SELECT: case HN_KOP_DOT4: case HN_KOP_DOT2: case HN_KOP_DOT2BF:
+    case HN_KOP_FOR:
+    case HN_KOP_FMA:
+    case HN_KOP_SELECT:
+    case HN_KOP_DOT4:
+    case HN_KOP_DOT2:
+    case HN_KOP_DOT2BF:
         return 3;
-    case HN_KOP_SET: case HN_KOP_STORE: case HN_KOP_SCATTER: case HN_KOP_INSERT: case HN_KOP_SHUFFLE:
+    case HN_KOP_SET:
+    case HN_KOP_STORE:
+    case HN_KOP_SCATTER:
+    case HN_KOP_INSERT:
+    case HN_KOP_SHUFFLE:
     case HN_KOP_MADDUBS:
         return 2;
-    default: break;
+    default:
+        break;
     }
     if (op >= HN_KOP_ADD && op <= HN_KOP_MAXR) return 2;
     if (op >= HN_KOP_AND && op <= HN_KOP_XOR) return 2;
@@ -67,8 +83,12 @@ static const char *check_arith(int op, hn_ktype t, const hn_ktype *o)
     if (op != HN_KOP_NEG && op != HN_KOP_ABS && op != HN_KOP_NOT && (op < HN_KOP_SQRT || op > HN_KOP_TRUNC) &&
         op != HN_KOP_CLZ && op != HN_KOP_POPCNT && !same(o[0], o[1]))
         return "the operands differ in type";
-    if (op == HN_KOP_FMA) return !same(o[0], o[2]) ? "the addend differs in type" : !is_float(t.dtype) ? "fma takes floats" : NULL;
-    if (op >= HN_KOP_AND && op <= HN_KOP_NOT) return is_float(t.dtype) ? "bit operations take integers or bool" : NULL;
+    if (op == HN_KOP_FMA)
+        return !same(o[0], o[2])    ? "the addend differs in type"
+               : !is_float(t.dtype) ? "fma takes floats"
+                                    : NULL;
+    if (op >= HN_KOP_AND && op <= HN_KOP_NOT)
+        return is_float(t.dtype) ? "bit operations take integers or bool" : NULL;
     if (t.dtype == HN_BOOL) return "arithmetic on bool";
     if (op == HN_KOP_REM || op >= HN_KOP_SHL) return is_float(t.dtype) ? "takes integers" : NULL;
     if (op >= HN_KOP_SQRT && op <= HN_KOP_TRUNC) return is_float(t.dtype) ? NULL : "takes floats";
@@ -86,7 +106,7 @@ static const char *check_memory(const hn_kfunc *f, const hn_kins *x, const hn_kt
 {
     const bool writes = x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER;
     const bool indexed = x->op == HN_KOP_GATHER || x->op == HN_KOP_SCATTER;
-    const hn_ktype v = writes ? o[1] : (hn_ktype){ x->dtype, x->lanes };
+    const hn_ktype v = writes ? o[1] : (hn_ktype){x->dtype, x->lanes};
     const int mask = writes ? 2 : 1;
 
     if (x->imm < 0 || x->imm >= f->n_buf) return "no such buffer";
@@ -112,7 +132,8 @@ static const char *check_half(const hn_kins *x, hn_ktype o)
 {
     if (x->flags != HN_F16 && x->flags != HN_BF16) return "the half dtype is not f16 or bf16";
     if (x->lanes != o.lanes) return "the lanes differ";
-    if (x->op == HN_KOP_UNHALF) return o.dtype == HN_U16 && x->dtype == HN_F32 ? NULL : "takes u16, yields f32";
+    if (x->op == HN_KOP_UNHALF)
+        return o.dtype == HN_U16 && x->dtype == HN_F32 ? NULL : "takes u16, yields f32";
     return o.dtype == HN_F32 && x->dtype == HN_U16 ? NULL : "takes f32, yields u16";
 }
 
@@ -127,19 +148,24 @@ static const char *check_shuffle(const hn_kfunc *f, const hn_kins *x, const hn_k
 
 static const char *check_lanes(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
 {
-    const hn_ktype t = { x->dtype, x->lanes };
+    const hn_ktype t = {x->dtype, x->lanes};
 
     switch (x->op) {
-    case HN_KOP_SPLAT: return is(o[0], t.dtype, 1) ? NULL : "takes a scalar of the result's dtype";
-    case HN_KOP_RAMP: return is(o[0], t.dtype, 1) && is_int(t.dtype) ? NULL : "takes an integer scalar of the result's dtype";
+    case HN_KOP_SPLAT:
+        return is(o[0], t.dtype, 1) ? NULL : "takes a scalar of the result's dtype";
+    case HN_KOP_RAMP:
+        return is(o[0], t.dtype, 1) && is_int(t.dtype) ? NULL
+                                                       : "takes an integer scalar of the result's dtype";
     case HN_KOP_EXTRACT:
         if (!is(t, o[0].dtype, 1)) return "yields a scalar of the operand's dtype";
         return x->imm >= 0 && x->imm < o[0].lanes ? NULL : "the lane is out of range";
     case HN_KOP_INSERT:
         if (!same(t, o[0]) || !is(o[1], t.dtype, 1)) return "takes a vector and a scalar of its dtype";
         return x->imm >= 0 && x->imm < o[0].lanes ? NULL : "the lane is out of range";
-    case HN_KOP_SHUFFLE: return check_shuffle(f, x, o);
-    default: return "unknown";
+    case HN_KOP_SHUFFLE:
+        return check_shuffle(f, x, o);
+    default:
+        return "unknown";
     }
 }
 
@@ -147,7 +173,8 @@ static const char *check_reduce(const hn_kins *x, hn_ktype o)
 {
     if (x->lanes != 1 || x->dtype != o.dtype) return "yields a scalar of the operand's dtype";
     if (o.lanes & (o.lanes - 1)) return "the lane count is not a power of two";
-    if ((x->op == HN_KOP_RAND || x->op == HN_KOP_ROR) != (o.dtype == HN_BOOL)) return "bool where numbers are due, or the reverse";
+    if ((x->op == HN_KOP_RAND || x->op == HN_KOP_ROR) != (o.dtype == HN_BOOL))
+        return "bool where numbers are due, or the reverse";
     return NULL;
 }
 
@@ -158,78 +185,94 @@ static const char *check_dot(const hn_kins *x, const hn_ktype *o)
     switch (x->op) {
     case HN_KOP_DOT4:
         return is(o[0], HN_I32, n) && x->dtype == HN_I32 && is(o[1], HN_U8, 4 * n) && is(o[2], HN_I8, 4 * n)
-                   ? NULL : "takes i32xN, u8x4N, i8x4N";
+                   ? NULL
+                   : "takes i32xN, u8x4N, i8x4N";
     case HN_KOP_DOT2:
         return is(o[0], HN_I32, n) && x->dtype == HN_I32 && is(o[1], HN_I16, 2 * n) && is(o[2], HN_I16, 2 * n)
-                   ? NULL : "takes i32xN, i16x2N, i16x2N";
+                   ? NULL
+                   : "takes i32xN, i16x2N, i16x2N";
     case HN_KOP_MADDUBS:
-        return x->dtype == HN_I16 && is(o[0], HN_U8, 2 * n) && is(o[1], HN_I8, 2 * n) ? NULL : "takes u8x2N, i8x2N";
+        return x->dtype == HN_I16 && is(o[0], HN_U8, 2 * n) && is(o[1], HN_I8, 2 * n) ? NULL
+                                                                                      : "takes u8x2N, i8x2N";
     default:
         return is(o[0], HN_F32, n) && x->dtype == HN_F32 && is(o[1], HN_U16, 2 * n) && is(o[2], HN_U16, 2 * n)
-                   ? NULL : "takes f32xN, u16x2N, u16x2N";
+                   ? NULL
+                   : "takes f32xN, u16x2N, u16x2N";
     }
 }
 
 static const char *check_state(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
 {
-    const hn_ktype t = { x->dtype, x->lanes };
+    const hn_ktype t = {x->dtype, x->lanes};
 
     switch (x->op) {
     case HN_KOP_FOR:
         if (x->flags > HN_KFOR_THREAD_Z) return "unknown kind of loop";
-        if (!is(o[0], HN_I64, 1) || !is(o[1], HN_I64, 1) || !is(o[2], HN_I64, 1)) return "bounds and step are not i64";
+        if (!is(o[0], HN_I64, 1) || !is(o[1], HN_I64, 1) || !is(o[2], HN_I64, 1))
+            return "bounds and step are not i64";
         if (x->flags == HN_KFOR_UNROLL || x->flags >= HN_KFOR_THREAD_X)
             for (int i = 0; i < 3; i++)
                 if (f->ins[x->a[i]].op != HN_KOP_CONST) return "bounds and step must be literals";
         return is(t, HN_I64, 1) ? NULL : "the index is not i64";
     case HN_KOP_IF:
-    case HN_KOP_BREAK_IF: return is(o[0], HN_BOOL, 1) ? NULL : "the condition is not a bool scalar";
-    case HN_KOP_VAR: return NULL;
-    case HN_KOP_GET: return same(t, o[0]) ? NULL : "the result is not like the variable";
-    case HN_KOP_SET: return same(o[0], o[1]) ? NULL : "the value is not like the variable";
-    case HN_KOP_ARG: return x->imm >= 0 && x->imm < f->n_arg && is(t, HN_I64, 1) ? NULL : "no such argument";
-    default: return NULL;
+    case HN_KOP_BREAK_IF:
+        return is(o[0], HN_BOOL, 1) ? NULL : "the condition is not a bool scalar";
+    case HN_KOP_VAR:
+        return NULL;
+    case HN_KOP_GET:
+        return same(t, o[0]) ? NULL : "the result is not like the variable";
+    case HN_KOP_SET:
+        return same(o[0], o[1]) ? NULL : "the value is not like the variable";
+    case HN_KOP_ARG:
+        return x->imm >= 0 && x->imm < f->n_arg && is(t, HN_I64, 1) ? NULL : "no such argument";
+    default:
+        return NULL;
     }
 }
 
-/* Operand types, or what is wrong with the operand list itself. A VAR answers with its initial value's type. */
+/* Operand types, or what is wrong with the operand list itself. A VAR answers with its initial value's type.
+ */
 static const char *operands(const hn_kfunc *f, const hn_kins *x, hn_ktype o[5])
 {
     int optional, n = hn_kir_n_operands(x->op, &optional);
 
     for (int i = 0; i < 5; i++) {
-        o[i] = (hn_ktype){ 0, 0 };
+        o[i] = (hn_ktype){0, 0};
         if (x->a[i] < 0 && i < n) return "an operand is missing";
         if (x->a[i] >= 0 && i >= n + optional) return "one operand too many";
         if (x->a[i] < 0) continue;
         if (x->a[i] >= f->n_ins) return "an operand does not exist";
         const hn_kins *y = &f->ins[x->a[i]];
         const bool want_var = (x->op == HN_KOP_GET || x->op == HN_KOP_SET) && i == 0;
-        if (want_var != (y->op == HN_KOP_VAR)) return want_var ? "not a variable" : "a variable used as a value";
+        if (want_var != (y->op == HN_KOP_VAR))
+            return want_var ? "not a variable" : "a variable used as a value";
         if (y->op == HN_KOP_VAR && (y->a[0] < 0 || y->a[0] >= f->n_ins)) return "an operand does not exist";
         if (!want_var && !hn_kir_has_value(y->op)) return "an operand has no value";
         if (want_var) y = &f->ins[y->a[0]];
-        o[i] = (hn_ktype){ y->dtype, y->lanes };
+        o[i] = (hn_ktype){y->dtype, y->lanes};
     }
     return NULL;
 }
 
 const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x)
 {
-    const hn_ktype t = { x->dtype, x->lanes };
+    const hn_ktype t = {x->dtype, x->lanes};
     hn_ktype o[5];
     const char *wrong;
 
     if (hn_kop_name(x->op)[0] == '?') return "unknown operation";
     if ((wrong = operands(f, x, o))) return wrong;
-    if (hn_kir_has_value(x->op) && (!hn_kir_is_value_dtype(t.dtype) || t.lanes < 1 || t.lanes > HN_KIR_MAX_LANES))
+    if (hn_kir_has_value(x->op) &&
+        (!hn_kir_is_value_dtype(t.dtype) || t.lanes < 1 || t.lanes > HN_KIR_MAX_LANES))
         return "the result type is not one to compute with";
     if (x->op < HN_KOP_STORE || x->op == HN_KOP_CONST || x->op == HN_KOP_ARG) return check_state(f, x, o);
     if (x->op == HN_KOP_BARRIER) return NULL;
     if (x->op <= HN_KOP_GATHER) return check_memory(f, x, o);
     if (x->op <= HN_KOP_MULHI) return check_arith(x->op, t, o);
     if (x->op <= HN_KOP_GE)
-        return !same(o[0], o[1]) ? "the operands differ in type" : is(t, HN_BOOL, o[0].lanes) ? NULL : "yields bool";
+        return !same(o[0], o[1])            ? "the operands differ in type"
+               : is(t, HN_BOOL, o[0].lanes) ? NULL
+                                            : "yields bool";
     if (x->op == HN_KOP_SELECT) return check_select(t, o);
     if (x->op <= HN_KOP_BITCAST) return check_cast(t, o[0], x->op);
     if (x->op == HN_KOP_UNHALF || x->op == HN_KOP_HALF) return check_half(x, o[0]);
@@ -306,8 +349,8 @@ static const char *check_effects(const scopes *s, const hn_kins *x)
 
 static hone_status at_fault(const hn_kfunc *f, int at, const char *wrong, hn_diag *dg)
 {
-    return HN_RAISE(dg, HONE_E_INTERNAL, "kernel \"%s\", instruction %%%d (%s): %s", f->name ? f->name : "", at,
-                    hn_kop_name(f->ins[at].op), wrong);
+    return HN_RAISE(dg, HONE_E_INTERNAL, "kernel \"%s\", instruction %%%d (%s): %s", f->name ? f->name : "",
+                    at, hn_kop_name(f->ins[at].op), wrong);
 }
 
 static bool ext_ok(const hn_kfunc *f, const hn_kext *e)
@@ -328,13 +371,16 @@ static const char *check_buffers(const hn_kfunc *f)
         const hn_kbuf *b = &f->buf[i];
         if (!name_ok(f, b->name)) return "a buffer has no name";
         if (b->kind > HN_KBUF_SHARED) return "a buffer has an unknown kind";
-        if (hn_dtype_bits((hn_dtype)b->dtype) < 8 || (b->dtype != HN_F16 && b->dtype != HN_BF16 && !hn_kir_is_value_dtype(b->dtype)))
+        if (hn_dtype_bits((hn_dtype)b->dtype) < 8 ||
+            (b->dtype != HN_F16 && b->dtype != HN_BF16 && !hn_kir_is_value_dtype(b->dtype)))
             return "a buffer's dtype cannot be addressed";
-        if (b->align < 1 || (b->align & (b->align - 1)) || b->tail_bytes < 0) return "a buffer's facts are wrong";
+        if (b->align < 1 || (b->align & (b->align - 1)) || b->tail_bytes < 0)
+            return "a buffer's facts are wrong";
         if (b->kind == HN_KBUF_PARAM && b->slot != slot++) return "parameter slots are out of order";
         if (b->kind != HN_KBUF_PARAM && !ext_ok(f, &b->elems)) return "a buffer's extent is wrong";
         if (b->kind != HN_KBUF_TABLE) continue;
-        if (b->elems.a >= 0 || b->elems.b >= 0 || b->elems.mul < 0 || b->data < 0 || b->elems.mul > f->n_data ||
+        if (b->elems.a >= 0 || b->elems.b >= 0 || b->elems.mul < 0 || b->data < 0 ||
+            b->elems.mul > f->n_data ||
             b->data + b->elems.mul * hn_dtype_bits((hn_dtype)b->dtype) / 8 > f->n_data)
             return "a table lies outside the data";
     }
@@ -349,8 +395,10 @@ static const char *check_frame(const hn_kfunc *f)
     for (int i = 0; i < f->n_arg; i++)
         if (!name_ok(f, f->arg[i].name) || f->arg[i].lo > f->arg[i].hi || f->arg[i].div < 1)
             return "an argument's facts are wrong";
-    if (f->parallel_at < -1 || f->parallel_at >= f->n_ins || !ext_ok(f, &f->parallel)) return "the parallel extent is wrong";
-    if (f->parallel_at >= 0 && (f->ins[f->parallel_at].op != HN_KOP_FOR || f->ins[f->parallel_at].flags != HN_KFOR_PARALLEL))
+    if (f->parallel_at < -1 || f->parallel_at >= f->n_ins || !ext_ok(f, &f->parallel))
+        return "the parallel extent is wrong";
+    if (f->parallel_at >= 0 &&
+        (f->ins[f->parallel_at].op != HN_KOP_FOR || f->ins[f->parallel_at].flags != HN_KFOR_PARALLEL))
         return "the parallel loop is not where it is said to be";
     return NULL;
 }
@@ -361,8 +409,10 @@ static hone_status verify_at(scopes *s, int at, hn_diag *dg)
     const char *wrong = hn_kir_check(s->f, x);
 
     for (int i = 0; i < 5 && !wrong; i++) {
-        if (x->a[i] >= at) wrong = "an operand comes later";
-        else if (x->a[i] >= 0 && !visible(s, x->a[i])) wrong = "an operand is out of scope";
+        if (x->a[i] >= at)
+            wrong = "an operand comes later";
+        else if (x->a[i] >= 0 && !visible(s, x->a[i]))
+            wrong = "an operand is out of scope";
     }
     if (!wrong) wrong = check_nesting(s, at);
     if (!wrong) wrong = check_effects(s, x);
@@ -379,9 +429,10 @@ hone_status hn_kfunc_verify(const hn_kfunc *f, hn_diag *dg)
 
     if (wrong) return HN_RAISE(dg, HONE_E_INTERNAL, "kernel \"%s\": %s", f->name ? f->name : "", wrong);
     if (!(tmp = hn_arena_create())) return HN_NOMEM(dg);
-    scopes sc = { .f = f, .block = HN_NEW_N(tmp, int32_t, f->n_ins + 1) };
+    scopes sc = {.f = f, .block = HN_NEW_N(tmp, int32_t, f->n_ins + 1)};
     if (!sc.block) s = HN_NOMEM(dg);
-    for (int i = 0; i < f->n_ins && s == HONE_OK; i++) s = verify_at(&sc, i, dg);
+    for (int i = 0; i < f->n_ins && s == HONE_OK; i++)
+        s = verify_at(&sc, i, dg);
     if (s == HONE_OK && sc.depth) s = at_fault(f, sc.open[sc.depth - 1], "the block is never closed", dg);
     hn_arena_destroy(tmp);
     return s;

@@ -14,7 +14,8 @@ typedef struct jit {
     size_t map_bytes;
 } jit;
 
-/** Targets by growing features: 0 is SSE4.2 alone, then AVX2 with FMA, AVX-512, all that the machine has. Returns how many run here. */
+/** Targets by growing features: 0 is SSE4.2 alone, then AVX2 with FMA, AVX-512, all that the machine has.
+ * Returns how many run here. */
 int jit_targets(hn_target *ret, int cap);
 /** Compile and map; fails the test on any error. */
 jit jit_make(hn_test *t, const hn_kfunc *f, const hn_target *target);

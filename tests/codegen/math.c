@@ -1,4 +1,5 @@
-/* Functions expanded into kernels, against libm one precision up, and compiled code against the interpreter. */
+/* Functions expanded into kernels, against libm one precision up, and compiled code against the interpreter.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,14 @@ static long double o_rsqrt(long double x)
 }
 
 static const oracle oracles[] = {
-    [HN_KMATH_EXP] = expl, [HN_KMATH_EXP2] = exp2l, [HN_KMATH_EXPM1] = expm1l, [HN_KMATH_LOG] = logl, [HN_KMATH_LOG2] = log2l,
-    [HN_KMATH_LOG1P] = log1pl, [HN_KMATH_SIN] = sinl, [HN_KMATH_COS] = cosl, [HN_KMATH_TAN] = tanl, [HN_KMATH_ASIN] = asinl,
-    [HN_KMATH_ACOS] = acosl, [HN_KMATH_ATAN] = atanl, [HN_KMATH_SINH] = sinhl, [HN_KMATH_COSH] = coshl, [HN_KMATH_TANH] = tanhl,
-    [HN_KMATH_ASINH] = asinhl, [HN_KMATH_ACOSH] = acoshl, [HN_KMATH_ATANH] = atanhl, [HN_KMATH_ERF] = erfl,
-    [HN_KMATH_SIGMOID] = o_sigmoid, [HN_KMATH_RSQRT] = o_rsqrt, [HN_KMATH_CBRT] = cbrtl,
+    [HN_KMATH_EXP] = expl,     [HN_KMATH_EXP2] = exp2l,        [HN_KMATH_EXPM1] = expm1l,
+    [HN_KMATH_LOG] = logl,     [HN_KMATH_LOG2] = log2l,        [HN_KMATH_LOG1P] = log1pl,
+    [HN_KMATH_SIN] = sinl,     [HN_KMATH_COS] = cosl,          [HN_KMATH_TAN] = tanl,
+    [HN_KMATH_ASIN] = asinl,   [HN_KMATH_ACOS] = acosl,        [HN_KMATH_ATAN] = atanl,
+    [HN_KMATH_SINH] = sinhl,   [HN_KMATH_COSH] = coshl,        [HN_KMATH_TANH] = tanhl,
+    [HN_KMATH_ASINH] = asinhl, [HN_KMATH_ACOSH] = acoshl,      [HN_KMATH_ATANH] = atanhl,
+    [HN_KMATH_ERF] = erfl,     [HN_KMATH_SIGMOID] = o_sigmoid, [HN_KMATH_RSQRT] = o_rsqrt,
+    [HN_KMATH_CBRT] = cbrtl,
 };
 
 enum { CHUNK = 4096 };
@@ -34,7 +38,7 @@ static hn_kfunc unary_kernel(hn_test *t, hn_kmath fn, hn_dtype dt, int lanes)
 {
     hn_kb *b = hn_kb_new(t->arena, hn_kmath_name(fn));
     const int x = hn_kb_in(b, "x", dt), y = hn_kb_out(b, "y", dt);
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_kfunc f;
 
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, CHUNK), lanes);
@@ -56,7 +60,10 @@ static double ulps(long double want, double got, hn_dtype dt)
     if (isinf(got) || isinf(as_type)) { /* rounding at the edge may go either way */
         if (got == as_type) return 0;
         const double edge = dt == HN_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
-        return isinf(got) != isinf(as_type) && fabs(isinf(got) ? as_type : got) == edge && signbit(got) == signbit(as_type) ? 1 : 1e30;
+        return isinf(got) != isinf(as_type) && fabs(isinf(got) ? as_type : got) == edge &&
+                       signbit(got) == signbit(as_type)
+                   ? 1
+                   : 1e30;
     }
     if (got == 0 && want == 0) return signbit(got) == !!signbit(want) ? 0 : 1e30;
     if (want == 0) return 1e30;
@@ -71,19 +78,105 @@ static double at(const void *p, hn_dtype dt, int i)
 
 static void put(void *p, hn_dtype dt, int i, double v)
 {
-    if (dt == HN_F32) ((float *)p)[i] = (float)v;
-    else ((double *)p)[i] = v;
+    if (dt == HN_F32)
+        ((float *)p)[i] = (float)v;
+    else
+        ((double *)p)[i] = v;
 }
 
-static const double hostile[] = { 0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, INFINITY, -INFINITY, NAN, 0x1p-149, -0x1p-149, 0x1p-126,
-    0x1.fffffep127, -0x1.fffffep127, 88.7228, 88.72284, 89, -87.3, -103.9, -104.1, 127.999, 128, -126.5, -149.5, -150, 709.78,
-    709.7828, 710.47, -708.4, -745.2, -746, 1024, -1022.5, -1074.9, -1075, 1.5707963267948966, 3.141592653589793, 0x1.921fb6p0,
-    0x1p22, 0x1p24, 1e6, 1000001, 1e7, 0x1p52, 0x1p53, 1e15, 1e22, 1e30, 0x1p-1022, 0x1p-1074, 0x1.fffffffffffffp1023, 1e300, 1e-300,
-    6381956970095103.0 * 0x1p797 /* the double nearest to a multiple of pi/2 */, 16367173.0 * 0x1p72 /* the float */, 0.9999999,
-    1.0000001, -0.9999999, -0.99999994, 0.99999994, 1e-10, -1e-10, 1e-5, 0.4375, 0.6875, 1.1875, 2.4375, 0.625, 0.9277, 3.99, 4.01,
-    6, 5.99, 22, 22.1, 9, 17.3, 0.84375, 0.70710678, 0.70710677, 1.4142135, 0x1p28, 0x1p29, 1e10, -3.5, 8, -27, 1000 };
+static const double hostile[] = {0.0,
+                                 -0.0,
+                                 1,
+                                 -1,
+                                 0.5,
+                                 -0.5,
+                                 2,
+                                 -2,
+                                 INFINITY,
+                                 -INFINITY,
+                                 NAN,
+                                 0x1p-149,
+                                 -0x1p-149,
+                                 0x1p-126,
+                                 0x1.fffffep127,
+                                 -0x1.fffffep127,
+                                 88.7228,
+                                 88.72284,
+                                 89,
+                                 -87.3,
+                                 -103.9,
+                                 -104.1,
+                                 127.999,
+                                 128,
+                                 -126.5,
+                                 -149.5,
+                                 -150,
+                                 709.78,
+                                 709.7828,
+                                 710.47,
+                                 -708.4,
+                                 -745.2,
+                                 -746,
+                                 1024,
+                                 -1022.5,
+                                 -1074.9,
+                                 -1075,
+                                 1.5707963267948966,
+                                 3.141592653589793,
+                                 0x1.921fb6p0,
+                                 0x1p22,
+                                 0x1p24,
+                                 1e6,
+                                 1000001,
+                                 1e7,
+                                 0x1p52,
+                                 0x1p53,
+                                 1e15,
+                                 1e22,
+                                 1e30,
+                                 0x1p-1022,
+                                 0x1p-1074,
+                                 0x1.fffffffffffffp1023,
+                                 1e300,
+                                 1e-300,
+                                 6381956970095103.0 * 0x1p797 /* the double nearest to a multiple of pi/2 */,
+                                 16367173.0 * 0x1p72 /* the float */,
+                                 0.9999999,
+                                 1.0000001,
+                                 -0.9999999,
+                                 -0.99999994,
+                                 0.99999994,
+                                 1e-10,
+                                 -1e-10,
+                                 1e-5,
+                                 0.4375,
+                                 0.6875,
+                                 1.1875,
+                                 2.4375,
+                                 0.625,
+                                 0.9277,
+                                 3.99,
+                                 4.01,
+                                 6,
+                                 5.99,
+                                 22,
+                                 22.1,
+                                 9,
+                                 17.3,
+                                 0.84375,
+                                 0.70710678,
+                                 0.70710677,
+                                 1.4142135,
+                                 0x1p28,
+                                 0x1p29,
+                                 1e10,
+                                 -3.5,
+                                 8,
+                                 -27,
+                                 1000};
 
-/* Chunk 0: hostile values; odd chunks: random bits; even ones: spread over a range where the function lives. */
+/* Chunk 0: hostile values; odd chunks: random bits; even ones: spread over a range where the function lives.
+ */
 static void make_inputs(void *x, hn_dtype dt, int chunk, hn_rng *r)
 {
     for (int i = 0; i < CHUNK; i++) {
@@ -93,19 +186,21 @@ static void make_inputs(void *x, hn_dtype dt, int chunk, hn_rng *r)
         } else if (chunk % 2) {
             memcpy((char *)x + i * (dt == HN_F32 ? 4 : 8), &bits, dt == HN_F32 ? 4 : 8);
         } else {
-            static const double span[] = { 1, 10, 100, 700, 1.5, 3 };
+            static const double span[] = {1, 10, 100, 700, 1.5, 3};
             put(x, dt, i, hn_rng_normal(r) * span[chunk / 2 % HN_COUNT(span)]);
         }
     }
 }
 
-static void check_chunk(const char *name, const char *target, oracle want, hn_dtype dt, const void *x, const void *y, double bound, double *worst)
+static void check_chunk(const char *name, const char *target, oracle want, hn_dtype dt, const void *x,
+                        const void *y, double bound, double *worst)
 {
     for (int i = 0; i < CHUNK; i++) {
         const double v = at(x, dt, i), got = at(y, dt, i), err = ulps(want((long double)v), got, dt);
         if (err > *worst) *worst = err;
         if (err > bound)
-            FAIL("%s(%a = %.9g) in %s on %s is %a, must be %La: %.3g ulp", name, v, v, hn_dtype_name(dt), target, got, want((long double)v), err);
+            FAIL("%s(%a = %.9g) in %s on %s is %a, must be %La: %.3g ulp", name, v, v, hn_dtype_name(dt),
+                 target, got, want((long double)v), err);
     }
 }
 
@@ -124,15 +219,16 @@ static void check_function(hn_test *t, hn_kmath fn, hn_dtype dt, int chunks)
         hn_rng_init(&r, 17);
         for (int c = 0; c < (k == n_target - 1 ? chunks : 3); c++) {
             make_inputs(x, dt, c, &r);
-            jit_run(&j, &f, (void *[]){ x, y }, NULL);
+            jit_run(&j, &f, (void *[]){x, y}, NULL);
             check_chunk(f.name, target[k].name, oracles[fn], dt, x, y, hn_kmath_ulp(fn, dt), &worst);
             if (c || !fused) continue;
-            hn_diag dg = { 0 };
+            hn_diag dg = {0};
             const int64_t bytes = CHUNK * (dt == HN_F32 ? 4 : 8);
-            CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){ { x, bytes }, { z, bytes } }, NULL, 0, 1, 0, &dg), &dg);
+            CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){{x, bytes}, {z, bytes}}, NULL, 0, 1, 0, &dg), &dg);
             for (int i = 0; i < CHUNK; i++) {
                 const double a = at(y, dt, i), b = at(z, dt, i);
-                if (memcmp(&a, &b, 8) && !(a != a && b != b)) FAIL("%s(%a) on %s is %a, interpreted %a", f.name, at(x, dt, i), target[k].name, a, b);
+                if (memcmp(&a, &b, 8) && !(a != a && b != b))
+                    FAIL("%s(%a) on %s is %a, interpreted %a", f.name, at(x, dt, i), target[k].name, a, b);
             }
         }
         jit_done(&j);
@@ -162,7 +258,7 @@ static void check_binary(hn_test *t, const char *name, bool power, hn_dtype dt, 
     hn_kb *b = hn_kb_new(t->arena, name);
     const int bx = hn_kb_in(b, "x", dt), by = hn_kb_in(b, "y", dt), out = hn_kb_out(b, "z", dt);
     double worst = 0;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_kfunc f;
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, CHUNK), lanes);
     const hn_kv vx = hn_kb_load(b, bx, i, lanes), vy = hn_kb_load(b, by, i, lanes);
@@ -182,14 +278,18 @@ static void check_binary(hn_test *t, const char *name, bool power, hn_dtype dt, 
                 put(x, dt, n, hostile[(c * CHUNK + n) / some % some]);
                 put(y, dt, n, hostile[(c * CHUNK + n) % some]);
             }
-            for (int n = 0; c > 3 && power && n < CHUNK; n++) put(x, dt, n, fabs(at(x, dt, n)));
-            jit_run(&j, &f, (void *[]){ x, y, got }, NULL);
+            for (int n = 0; c > 3 && power && n < CHUNK; n++)
+                put(x, dt, n, fabs(at(x, dt, n)));
+            jit_run(&j, &f, (void *[]){x, y, got}, NULL);
             for (int n = 0; n < CHUNK; n++) {
                 const double a = at(x, dt, n), e = at(y, dt, n);
-                const long double want = power ? powl((long double)a, (long double)e) : fmodl((long double)a, (long double)e);
+                const long double want =
+                    power ? powl((long double)a, (long double)e) : fmodl((long double)a, (long double)e);
                 const double err = ulps(want, at(got, dt, n), dt);
                 if (err > worst) worst = err;
-                if (err > bound) FAIL("%s(%a, %a) in %s on %s is %a, must be %La: %.3g ulp", name, a, e, hn_dtype_name(dt), target[k].name, at(got, dt, n), want, err);
+                if (err > bound)
+                    FAIL("%s(%a, %a) in %s on %s is %a, must be %La: %.3g ulp", name, a, e, hn_dtype_name(dt),
+                         target[k].name, at(got, dt, n), want, err);
             }
         }
         jit_done(&j);
@@ -223,15 +323,16 @@ TEST(odd_lane_counts_work)
     const int n = jit_targets(target, 8);
     hn_kb *b = hn_kb_new(t->arena, "sin3");
     const int x = hn_kb_in(b, "x", HN_F32), y = hn_kb_out(b, "y", HN_F32);
-    const float in[3] = { 1, 1e9f, 3 };
+    const float in[3] = {1, 1e9f, 3};
     float out[3];
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_kfunc f;
 
     hn_kb_store(b, y, hn_kb_i(b, 0), hn_kb_math(b, HN_KMATH_SIN, hn_kb_load(b, x, hn_kb_i(b, 0), 3)));
     CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
     jit j = jit_make(t, &f, &target[n - 1]);
-    jit_run(&j, &f, (void *[]){ (void *)(uintptr_t)in, out }, NULL);
-    for (int i = 0; i < 3; i++) CHECK_NEAR((double)out[i], sin((double)in[i]), 1e-7);
+    jit_run(&j, &f, (void *[]){(void *)(uintptr_t)in, out}, NULL);
+    for (int i = 0; i < 3; i++)
+        CHECK_NEAR((double)out[i], sin((double)in[i]), 1e-7);
     jit_done(&j);
 }

@@ -10,11 +10,12 @@
 
 #include "base/os.h"
 
-/* Kernels say themselves what is vector and what is unrolled, so the pipeline only cleans up: registers for variables, common
- * addresses, invariants out of loops. Loop-invariant motion runs before the last simplification so that hoisted splats fold. */
-static const char explicit_passes[] =
-    "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,dse,instcombine,early-cse<memssa>,"
-    "simplifycfg,adce)";
+/* Kernels say themselves what is vector and what is unrolled, so the pipeline only cleans up: registers for
+ * variables, common addresses, invariants out of loops. Loop-invariant motion runs before the last
+ * simplification so that hoisted splats fold. */
+static const char explicit_passes[] = "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa("
+                                      "licm),gvn,dse,instcombine,early-cse<memssa>,"
+                                      "simplifycfg,adce)";
 static const char scalar_passes[] = "default<O3>";
 
 typedef struct session {
@@ -51,7 +52,8 @@ static hone_status make_machine(session *s, hn_diag *dg)
     }
     s->machine = LLVMCreateTargetMachine(target, triple, "x86-64", hn_ll_features(s->e.t, s->e.arena),
                                          LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
-    if (!s->machine) return HN_RAISE(dg, HONE_E_TARGET, "LLVM cannot make a code generator for \"%s\"", s->e.t->name);
+    if (!s->machine)
+        return HN_RAISE(dg, HONE_E_TARGET, "LLVM cannot make a code generator for \"%s\"", s->e.t->name);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(s->machine);
     LLVMSetModuleDataLayout(s->e.mod, layout);
     LLVMDisposeTargetData(layout);
@@ -66,7 +68,9 @@ static hone_status build_module(session *s, hn_diag *dg)
     if (!hn_ll_emit(&s->e)) return HN_NOMEM(dg);
     const bool broken = LLVMVerifyModule(s->e.mod, LLVMReturnStatusAction, &text);
     hone_status st = HONE_OK;
-    if (broken) st = HN_RAISE(dg, HONE_E_INTERNAL, "kernel \"%s\" makes wrong LLVM IR: %.300s", s->e.f->name, text ? text : "");
+    if (broken)
+        st = HN_RAISE(dg, HONE_E_INTERNAL, "kernel \"%s\" makes wrong LLVM IR: %.300s", s->e.f->name,
+                      text ? text : "");
     LLVMDisposeMessage(text);
     return st;
 }
@@ -80,7 +84,8 @@ static hone_status optimise(session *s, hn_diag *dg)
     LLVMDisposePassBuilderOptions(o);
     if (!err) return HONE_OK;
     char *text = LLVMGetErrorMessage(err);
-    const hone_status st = HN_RAISE(dg, HONE_E_INTERNAL, "LLVM's passes failed on kernel \"%s\": %.300s", s->e.f->name, text);
+    const hone_status st =
+        HN_RAISE(dg, HONE_E_INTERNAL, "LLVM's passes failed on kernel \"%s\": %.300s", s->e.f->name, text);
     LLVMDisposeErrorMessage(text);
     return st;
 }
@@ -92,9 +97,11 @@ static hone_status to_object(session *s, LLVMMemoryBufferRef *ret, hn_diag *dg)
     if (!LLVMTargetMachineEmitToMemoryBuffer(s->machine, s->e.mod, LLVMObjectFile, &text, ret)) {
         if (!s->problem[0]) return HONE_OK;
         LLVMDisposeMemoryBuffer(*ret);
-        return HN_RAISE(dg, HONE_E_INTERNAL, "LLVM reports on kernel \"%s\": %.300s", s->e.f->name, s->problem);
+        return HN_RAISE(dg, HONE_E_INTERNAL, "LLVM reports on kernel \"%s\": %.300s", s->e.f->name,
+                        s->problem);
     }
-    const hone_status st = HN_RAISE(dg, HONE_E_INTERNAL, "LLVM made no code for kernel \"%s\": %.300s", s->e.f->name, text);
+    const hone_status st =
+        HN_RAISE(dg, HONE_E_INTERNAL, "LLVM made no code for kernel \"%s\": %.300s", s->e.f->name, text);
     LLVMDisposeMessage(text);
     return st;
 }
@@ -102,12 +109,14 @@ static hone_status to_object(session *s, LLVMMemoryBufferRef *ret, hn_diag *dg)
 static hone_status check_target(const hn_kfunc *f, const hn_target *t, hn_diag *dg)
 {
     if (t->arch != HN_ARCH_X86_64)
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the CPU code generator makes x86-64 code, not for \"%s\"", t->name);
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the CPU code generator makes x86-64 code, not for \"%s\"",
+                        t->name);
     if (!hn_ll_has(t, HN_FEAT_SSE42))
-        return HN_RAISE(dg, HONE_E_TARGET, "target \"%s\" lacks sse4.2, the least that kernels need", t->name);
+        return HN_RAISE(dg, HONE_E_TARGET, "target \"%s\" lacks sse4.2, the least that kernels need",
+                        t->name);
     for (int i = 0; i < f->n_ins; i++)
-        if ((f->ins[i].op == HN_KOP_FOR && f->ins[i].flags >= HN_KFOR_BLOCK_X) || f->ins[i].op == HN_KOP_BARRIER ||
-            f->ins[i].op >= HN_KOP_SHFL_XOR)
+        if ((f->ins[i].op == HN_KOP_FOR && f->ins[i].flags >= HN_KFOR_BLOCK_X) ||
+            f->ins[i].op == HN_KOP_BARRIER || f->ins[i].op >= HN_KOP_SHFL_XOR)
             return HN_RAISE(dg, HONE_E_UNSUPPORTED, "kernel \"%s\" is for a gpu", f->name);
     return HONE_OK;
 }
@@ -144,8 +153,8 @@ static hone_status finish(session *s, hn_arena *a, hn_code *ret, hn_diag *dg)
     LLVMMemoryBufferRef object;
 
     HN_TRY(to_object(s, &object, dg));
-    const hone_status st = hn_ll_flatten((const uint8_t *)LLVMGetBufferStart(object), LLVMGetBufferSize(object),
-                                         HN_LLVM_KERNEL_NAME, a, ret, dg);
+    const hone_status st = hn_ll_flatten((const uint8_t *)LLVMGetBufferStart(object),
+                                         LLVMGetBufferSize(object), HN_LLVM_KERNEL_NAME, a, ret, dg);
     LLVMDisposeMemoryBuffer(object);
     return st;
 }
@@ -153,7 +162,7 @@ static hone_status finish(session *s, hn_arena *a, hn_code *ret, hn_diag *dg)
 static hone_status compile(const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret, hn_diag *dg)
 {
     const int64_t start = hn_now_ns();
-    hn_code code = { 0 };
+    hn_code code = {0};
     session s;
 
     HN_TRY(check_target(f, t, dg));
@@ -172,7 +181,7 @@ static hone_status compile(const hn_kfunc *f, const hn_target *t, hn_arena *a, h
 
 static hone_status dump(const hn_kfunc *f, const hn_target *t, bool optimised_ir, hn_str *out, hn_diag *dg)
 {
-    hn_code code = { 0 };
+    hn_code code = {0};
     session s;
 
     HN_TRY(check_target(f, t, dg));
@@ -194,5 +203,9 @@ static hone_status dump(const hn_kfunc *f, const hn_target *t, bool optimised_ir
 }
 
 const hn_codegen hn_codegen_llvm = {
-    .name = "llvm", .version = HN_LLVM_VERSION, .rev = HN_CODEGEN_REV, .compile = compile, .dump = dump,
+    .name = "llvm",
+    .version = HN_LLVM_VERSION,
+    .rev = HN_CODEGEN_REV,
+    .compile = compile,
+    .dump = dump,
 };

@@ -1,4 +1,5 @@
-/* Reads a kernel's own code back: how much stack it takes and how often it touches it. Tactics reject variants that spill. */
+/* Reads a kernel's own code back: how much stack it takes and how often it touches it. Tactics reject
+ * variants that spill. */
 #include "codegen/llvm/llvm_int.h"
 
 #include <llvm-c/Disassembler.h>
@@ -22,7 +23,8 @@ static bool touches_stack(const char *text)
 
 void hn_ll_inspect(hn_code *code, size_t text_bytes, hn_str *out)
 {
-    LLVMDisasmContextRef d = LLVMCreateDisasmCPUFeatures("x86_64-unknown-linux-gnu", "", "+64bit", NULL, 0, NULL, NULL);
+    LLVMDisasmContextRef d =
+        LLVMCreateDisasmCPUFeatures("x86_64-unknown-linux-gnu", "", "+64bit", NULL, 0, NULL, NULL);
     char text[256];
 
     if (!d) return;
@@ -30,7 +32,8 @@ void hn_ll_inspect(hn_code *code, size_t text_bytes, hn_str *out)
     code->frame_bytes = code->n_stack_ref = 0;
     for (size_t at = 0; at < text_bytes;) {
         /* the disassembler does not write through the pointer, its prototype only lacks const */
-        const size_t n = LLVMDisasmInstruction(d, (uint8_t *)(uintptr_t)(code->at + at), text_bytes - at, at, text, sizeof(text));
+        const size_t n = LLVMDisasmInstruction(d, (uint8_t *)(uintptr_t)(code->at + at), text_bytes - at, at,
+                                               text, sizeof(text));
         if (n == 0) break;
         code->frame_bytes += stack_taken(text);
         code->n_stack_ref += touches_stack(text);

@@ -1,5 +1,6 @@
-/* Kernel IR to LLVM IR: the function's frame and its control flow. Instructions are walked in order; an unrolled loop's body is
- * walked once an iteration, which its values survive because nothing outside the body may use them. */
+/* Kernel IR to LLVM IR: the function's frame and its control flow. Instructions are walked in order; an
+ * unrolled loop's body is walked once an iteration, which its values survive because nothing outside the body
+ * may use them. */
 #include "codegen/llvm/llvm_int.h"
 
 #include <string.h>
@@ -7,10 +8,14 @@
 LLVMTypeRef hn_ll_elem(const emitter *e, int dtype)
 {
     switch (dtype) {
-    case HN_BOOL: return LLVMInt1TypeInContext(e->ctx);
-    case HN_F32: return LLVMFloatTypeInContext(e->ctx);
-    case HN_F64: return LLVMDoubleTypeInContext(e->ctx);
-    default: return LLVMIntTypeInContext(e->ctx, (unsigned)hn_dtype_bits((hn_dtype)dtype));
+    case HN_BOOL:
+        return LLVMInt1TypeInContext(e->ctx);
+    case HN_F32:
+        return LLVMFloatTypeInContext(e->ctx);
+    case HN_F64:
+        return LLVMDoubleTypeInContext(e->ctx);
+    default:
+        return LLVMIntTypeInContext(e->ctx, (unsigned)hn_dtype_bits((hn_dtype)dtype));
     }
 }
 
@@ -66,7 +71,7 @@ static void emit_for(emitter *e, int at)
     LLVMValueRef next = LLVMBuildNSWAdd(e->at, i, operand(e, x, 2), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
     LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, next, hi, ""), body, out);
-    LLVMAddIncoming(i, (LLVMValueRef[]){ lo, next }, (LLVMBasicBlockRef[]){ before, latch }, 2);
+    LLVMAddIncoming(i, (LLVMValueRef[]){lo, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
     LLVMPositionBuilderAtEnd(e->at, out);
 }
 
@@ -129,29 +134,52 @@ static int emit_at(emitter *e, int at)
 
     switch (x->op) {
     case HN_KOP_FOR:
-        if (x->flags == HN_KFOR_UNROLL) emit_unrolled(e, at);
-        else emit_for(e, at);
+        if (x->flags == HN_KFOR_UNROLL)
+            emit_unrolled(e, at);
+        else
+            emit_for(e, at);
         return (int)x->imm + 1;
-    case HN_KOP_LOOP: emit_loop(e, at); return (int)x->imm + 1;
-    case HN_KOP_IF: return emit_if(e, at) + 1;
-    case HN_KOP_BREAK_IF: emit_break(e, at); break;
-    case HN_KOP_VAR: e->val[at] = variable(e, operand(e, x, 0)); break;
-    case HN_KOP_SET: LLVMBuildStore(e->at, operand(e, x, 1), operand(e, x, 0)); break;
-    case HN_KOP_GET: e->val[at] = LLVMBuildLoad2(e->at, hn_ll_type(e, x->dtype, x->lanes), operand(e, x, 0), ""); break;
+    case HN_KOP_LOOP:
+        emit_loop(e, at);
+        return (int)x->imm + 1;
+    case HN_KOP_IF:
+        return emit_if(e, at) + 1;
+    case HN_KOP_BREAK_IF:
+        emit_break(e, at);
+        break;
+    case HN_KOP_VAR:
+        e->val[at] = variable(e, operand(e, x, 0));
+        break;
+    case HN_KOP_SET:
+        LLVMBuildStore(e->at, operand(e, x, 1), operand(e, x, 0));
+        break;
+    case HN_KOP_GET:
+        e->val[at] = LLVMBuildLoad2(e->at, hn_ll_type(e, x->dtype, x->lanes), operand(e, x, 0), "");
+        break;
     case HN_KOP_STORE:
-    case HN_KOP_SCATTER: hn_ll_store(e, x); break;
-    case HN_KOP_PREFETCH: hn_ll_prefetch(e, x); break;
+    case HN_KOP_SCATTER:
+        hn_ll_store(e, x);
+        break;
+    case HN_KOP_PREFETCH:
+        hn_ll_prefetch(e, x);
+        break;
     case HN_KOP_LOAD:
-    case HN_KOP_GATHER: e->val[at] = hn_ll_load(e, x); break;
-    case HN_KOP_ARG: break; /* loaded on entry */
-    default: e->val[at] = hn_ll_value(e, x); break;
+    case HN_KOP_GATHER:
+        e->val[at] = hn_ll_load(e, x);
+        break;
+    case HN_KOP_ARG:
+        break; /* loaded on entry */
+    default:
+        e->val[at] = hn_ll_value(e, x);
+        break;
     }
     return at + 1;
 }
 
 static void emit_range(emitter *e, int from, int to)
 {
-    for (int at = from; at < to;) at = emit_at(e, at);
+    for (int at = from; at < to;)
+        at = emit_at(e, at);
 }
 
 /* ---- the frame ---- */
@@ -178,8 +206,9 @@ static void state_facts(emitter *e, const hn_karg *a, LLVMValueRef v)
     LLVMTypeRef i64 = hn_ll_elem(e, HN_I64);
 
     if (a->hi < INT64_MAX) {
-        LLVMValueRef lohi[2] = { LLVMConstInt(i64, (uint64_t)a->lo, 1), LLVMConstInt(i64, (uint64_t)a->hi + 1, 1) };
-        LLVMMetadataRef md[2] = { LLVMValueAsMetadata(lohi[0]), LLVMValueAsMetadata(lohi[1]) };
+        LLVMValueRef lohi[2] = {LLVMConstInt(i64, (uint64_t)a->lo, 1),
+                                LLVMConstInt(i64, (uint64_t)a->hi + 1, 1)};
+        LLVMMetadataRef md[2] = {LLVMValueAsMetadata(lohi[0]), LLVMValueAsMetadata(lohi[1])};
         LLVMSetMetadata(v, e->md_range, LLVMMetadataAsValue(e->ctx, LLVMMDNodeInContext2(e->ctx, md, 2)));
     }
     if (a->div <= 1 || (a->div & (a->div - 1))) return;
@@ -197,7 +226,8 @@ static void load_args(emitter *e)
     if (!arg) return;
     for (int i = 0; i < e->f->n_arg; i++) {
         LLVMValueRef at = LLVMConstInt(i64, (uint64_t)i, 0);
-        arg[i] = LLVMBuildLoad2(e->at, i64, LLVMBuildGEP2(e->at, i64, LLVMGetParam(e->fn, 1), &at, 1, ""), "");
+        arg[i] =
+            LLVMBuildLoad2(e->at, i64, LLVMBuildGEP2(e->at, i64, LLVMGetParam(e->fn, 1), &at, 1, ""), "");
         LLVMSetMetadata(arg[i], e->md_invariant, empty);
         state_facts(e, &e->f->arg[i], arg[i]);
     }
@@ -207,7 +237,8 @@ static void load_args(emitter *e)
 
 static void add_attr(const emitter *e, const char *name, const char *value)
 {
-    LLVMAttributeRef a = LLVMCreateStringAttribute(e->ctx, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+    LLVMAttributeRef a =
+        LLVMCreateStringAttribute(e->ctx, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex, a);
 }
 
@@ -220,7 +251,7 @@ static void add_flag(const emitter *e, const char *name, unsigned index)
 static void declare(emitter *e)
 {
     LLVMTypeRef ptr = LLVMPointerTypeInContext(e->ctx, 0), i64 = hn_ll_elem(e, HN_I64);
-    LLVMTypeRef params[] = { ptr, ptr, i64, i64, ptr };
+    LLVMTypeRef params[] = {ptr, ptr, i64, i64, ptr};
     const char *bits = e->t->vec_bytes >= 64 ? "512" : e->t->vec_bytes >= 32 ? "256" : "128";
 
     e->fn = LLVMAddFunction(e->mod, HN_LLVM_KERNEL_NAME,

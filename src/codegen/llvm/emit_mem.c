@@ -49,8 +49,9 @@ static LLVMValueRef scratch_size(emitter *e, const hn_kbuf *b)
     }
     v = LLVMBuildAdd(e->at, v, i64(e, x->add), "");
     LLVMTypeRef type = hn_ll_elem(e, HN_I64);
-    v = hn_ll_call(e, "llvm.smax", &type, 1, (LLVMValueRef[]){ v, i64(e, 0) }, 2);
-    if (x->div > 1) v = LLVMBuildUDiv(e->at, LLVMBuildAdd(e->at, v, i64(e, x->div - 1), ""), i64(e, x->div), "");
+    v = hn_ll_call(e, "llvm.smax", &type, 1, (LLVMValueRef[]){v, i64(e, 0)}, 2);
+    if (x->div > 1)
+        v = LLVMBuildUDiv(e->at, LLVMBuildAdd(e->at, v, i64(e, x->div - 1), ""), i64(e, x->div), "");
     v = LLVMBuildMul(e->at, v, i64(e, bytes_of(b->dtype)), "");
     return LLVMBuildAnd(e->at, LLVMBuildAdd(e->at, v, i64(e, 63), ""), i64(e, -64), "");
 }
@@ -65,13 +66,14 @@ static void alias_facts(emitter *e)
 {
     const int n = e->f->n_buf;
     LLVMMetadataRef name = text(e, "buffers"), domain = LLVMMDNodeInContext2(e->ctx, &name, 1);
-    LLVMMetadataRef *scope = HN_NEW_N(e->arena, LLVMMetadataRef, n + 1), *list = HN_NEW_N(e->arena, LLVMMetadataRef, n + 1);
+    LLVMMetadataRef *scope = HN_NEW_N(e->arena, LLVMMetadataRef, n + 1),
+                    *list = HN_NEW_N(e->arena, LLVMMetadataRef, n + 1);
 
     if (!scope || !list) return;
     for (int i = 0; i < n; i++) {
         char id[32];
         snprintf(id, sizeof(id), "b%d", e->f->buf[i].flags & HN_KBUF_ALIAS ? -1 : i);
-        scope[i] = LLVMMDNodeInContext2(e->ctx, (LLVMMetadataRef[]){ text(e, id), domain }, 2);
+        scope[i] = LLVMMDNodeInContext2(e->ctx, (LLVMMetadataRef[]){text(e, id), domain}, 2);
     }
     for (int i = 0; i < n; i++) {
         size_t k = 0;
@@ -86,7 +88,8 @@ static LLVMValueRef param_base(emitter *e, const hn_kbuf *b, LLVMValueRef empty)
 {
     LLVMTypeRef ptr = LLVMPointerTypeInContext(e->ctx, 0);
     LLVMValueRef slot = i64(e, b->slot);
-    LLVMValueRef v = LLVMBuildLoad2(e->at, ptr, LLVMBuildGEP2(e->at, ptr, LLVMGetParam(e->fn, 0), &slot, 1, ""), "");
+    LLVMValueRef v =
+        LLVMBuildLoad2(e->at, ptr, LLVMBuildGEP2(e->at, ptr, LLVMGetParam(e->fn, 0), &slot, 1, ""), "");
 
     LLVMSetMetadata(v, e->md_invariant, empty);
     return v;
@@ -95,7 +98,8 @@ static LLVMValueRef param_base(emitter *e, const hn_kbuf *b, LLVMValueRef empty)
 void hn_ll_bases(emitter *e)
 {
     const int n = e->f->n_buf + 1;
-    LLVMValueRef scratch = LLVMGetParam(e->fn, 4), empty = LLVMMetadataAsValue(e->ctx, LLVMMDNodeInContext2(e->ctx, NULL, 0));
+    LLVMValueRef scratch = LLVMGetParam(e->fn, 4),
+                 empty = LLVMMetadataAsValue(e->ctx, LLVMMDNodeInContext2(e->ctx, NULL, 0));
 
     e->base = HN_NEW_N(e->arena, LLVMValueRef, n);
     e->scope = HN_NEW_N(e->arena, LLVMValueRef, n);
@@ -135,8 +139,9 @@ static void mark(const emitter *e, LLVMValueRef v, int64_t buf)
 /* The integer or float type that memory holds. */
 static LLVMTypeRef stored_type(const emitter *e, int storage, int lanes)
 {
-    LLVMTypeRef t = storage == HN_BOOL ? i8(e)
-                    : storage == HN_F16 || storage == HN_BF16 ? LLVMInt16TypeInContext(e->ctx) : hn_ll_elem(e, storage);
+    LLVMTypeRef t = storage == HN_BOOL                        ? i8(e)
+                    : storage == HN_F16 || storage == HN_BF16 ? LLVMInt16TypeInContext(e->ctx)
+                                                              : hn_ll_elem(e, storage);
     return lanes > 1 ? LLVMVectorType(t, (unsigned)lanes) : t;
 }
 
@@ -157,10 +162,12 @@ static LLVMValueRef all_lanes(const emitter *e, int lanes)
 }
 
 /* One lane with a condition: a branch. */
-static LLVMValueRef load_if(const emitter *e, const hn_kins *x, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef mask, unsigned align)
+static LLVMValueRef load_if(const emitter *e, const hn_kins *x, LLVMTypeRef t, LLVMValueRef p,
+                            LLVMValueRef mask, unsigned align)
 {
     LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "on");
-    LLVMBasicBlockRef out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "out"), before = LLVMGetInsertBlock(e->at);
+    LLVMBasicBlockRef out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "out"),
+                      before = LLVMGetInsertBlock(e->at);
 
     LLVMBuildCondBr(e->at, mask, yes, out);
     LLVMPositionBuilderAtEnd(e->at, yes);
@@ -170,7 +177,7 @@ static LLVMValueRef load_if(const emitter *e, const hn_kins *x, LLVMTypeRef t, L
     LLVMBuildBr(e->at, out);
     LLVMPositionBuilderAtEnd(e->at, out);
     LLVMValueRef phi = LLVMBuildPhi(e->at, t, "");
-    LLVMAddIncoming(phi, (LLVMValueRef[]){ LLVMConstNull(t), v }, (LLVMBasicBlockRef[]){ before, yes }, 2);
+    LLVMAddIncoming(phi, (LLVMValueRef[]){LLVMConstNull(t), v}, (LLVMBasicBlockRef[]){before, yes}, 2);
     return phi;
 }
 
@@ -198,16 +205,17 @@ static LLVMValueRef load_raw(const emitter *e, const hn_kins *x, LLVMTypeRef t, 
 
     if (x->op == HN_KOP_GATHER && x->lanes > 1) {
         LLVMValueRef p = places(e, x, x->lanes);
-        v = hn_ll_call(e, "llvm.masked.gather", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
-                       (LLVMValueRef[]){ p, align_arg, mask ? mask : all_lanes(e, x->lanes), LLVMConstNull(t) }, 4);
+        v = hn_ll_call(e, "llvm.masked.gather", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
+                       (LLVMValueRef[]){p, align_arg, mask ? mask : all_lanes(e, x->lanes), LLVMConstNull(t)},
+                       4);
         mark(e, v, x->imm);
         return v;
     }
     LLVMValueRef p = x->op == HN_KOP_GATHER ? places(e, x, 1) : address(e, x);
     if (mask && x->lanes == 1) return load_if(e, x, t, p, mask, align);
     if (mask) {
-        v = hn_ll_call(e, "llvm.masked.load", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
-                       (LLVMValueRef[]){ p, align_arg, mask, LLVMConstNull(t) }, 4);
+        v = hn_ll_call(e, "llvm.masked.load", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
+                       (LLVMValueRef[]){p, align_arg, mask, LLVMConstNull(t)}, 4);
     } else {
         v = LLVMBuildLoad2(e->at, t, p, "");
         LLVMSetAlignment(v, align);
@@ -227,7 +235,8 @@ LLVMValueRef hn_ll_load(const emitter *e, const hn_kins *x)
     return v;
 }
 
-static void store_if(const emitter *e, const hn_kins *x, LLVMValueRef v, LLVMValueRef p, LLVMValueRef mask, unsigned align)
+static void store_if(const emitter *e, const hn_kins *x, LLVMValueRef v, LLVMValueRef p, LLVMValueRef mask,
+                     unsigned align)
 {
     LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "on");
     LLVMBasicBlockRef out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "out");
@@ -259,8 +268,8 @@ static void store_raw(const emitter *e, const hn_kins *x, LLVMValueRef v, int st
 
     if (x->op == HN_KOP_SCATTER && lanes > 1) {
         LLVMValueRef p = places(e, x, lanes);
-        s = hn_ll_call(e, "llvm.masked.scatter", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
-                       (LLVMValueRef[]){ v, p, align_arg, mask ? mask : all_lanes(e, lanes) }, 4);
+        s = hn_ll_call(e, "llvm.masked.scatter", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
+                       (LLVMValueRef[]){v, p, align_arg, mask ? mask : all_lanes(e, lanes)}, 4);
         mark(e, s, x->imm);
         return;
     }
@@ -270,8 +279,8 @@ static void store_raw(const emitter *e, const hn_kins *x, LLVMValueRef v, int st
         return;
     }
     if (mask) {
-        s = hn_ll_call(e, "llvm.masked.store", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
-                       (LLVMValueRef[]){ v, p, align_arg, mask }, 4);
+        s = hn_ll_call(e, "llvm.masked.store", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
+                       (LLVMValueRef[]){v, p, align_arg, mask}, 4);
     } else {
         s = LLVMBuildStore(e->at, v, p);
         LLVMSetAlignment(s, align);
@@ -295,8 +304,8 @@ void hn_ll_prefetch(const emitter *e, const hn_kins *x)
 {
     LLVMValueRef p = address(e, x);
     LLVMTypeRef t = LLVMTypeOf(p), i32 = LLVMInt32TypeInContext(e->ctx);
-    LLVMValueRef args[] = { p, LLVMConstInt(i32, x->flags >> 2 & 1, 0), LLVMConstInt(i32, x->flags & 3, 0),
-                            LLVMConstInt(i32, 1, 0) };
+    LLVMValueRef args[] = {p, LLVMConstInt(i32, x->flags >> 2 & 1, 0), LLVMConstInt(i32, x->flags & 3, 0),
+                           LLVMConstInt(i32, 1, 0)};
 
     hn_ll_call(e, "llvm.prefetch", &t, 1, args, 4);
 }

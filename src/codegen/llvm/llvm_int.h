@@ -19,10 +19,10 @@ typedef struct emitter {
     LLVMBuilderRef at;
     LLVMValueRef fn;
     LLVMBasicBlockRef entry;
-    LLVMValueRef *val; /* of each instruction; a VAR's is its alloca */
-    LLVMBasicBlockRef *leave; /* of each FOR or LOOP: where BREAK_IF goes */
-    int32_t *loop_of;  /* of each BREAK_IF: the block it leaves */
-    LLVMValueRef *base; /* of each buffer */
+    LLVMValueRef *val;            /* of each instruction; a VAR's is its alloca */
+    LLVMBasicBlockRef *leave;     /* of each FOR or LOOP: where BREAK_IF goes */
+    int32_t *loop_of;             /* of each BREAK_IF: the block it leaves */
+    LLVMValueRef *base;           /* of each buffer */
     LLVMValueRef *scope, *others; /* alias.scope and noalias lists of each buffer; NULL: none */
     unsigned md_scope, md_noalias, md_nontemporal, md_range, md_invariant;
 } emitter;
@@ -43,7 +43,8 @@ LLVMValueRef hn_ll_const(const emitter *e, int dtype, int lanes, uint64_t bits);
 LLVMValueRef hn_ll_splat(const emitter *e, LLVMValueRef scalar, int lanes);
 LLVMValueRef hn_ll_shuffle(const emitter *e, LLVMValueRef x, LLVMValueRef y, const int *lane, int lanes);
 /** Call an intrinsic overloaded on `types`, by its base name. */
-LLVMValueRef hn_ll_call(const emitter *e, const char *name, LLVMTypeRef *types, int n_type, LLVMValueRef *args, int n_arg);
+LLVMValueRef hn_ll_call(const emitter *e, const char *name, LLVMTypeRef *types, int n_type,
+                        LLVMValueRef *args, int n_arg);
 LLVMValueRef hn_ll_value(const emitter *e, const hn_kins *x);
 
 /* emit_mem.c */
@@ -63,7 +64,8 @@ const char *hn_ll_tune(const hn_target *t);
 
 /* flatten.c */
 /** Lay out an ELF object's code and constants in one piece and resolve what points between them. */
-hone_status hn_ll_flatten(const uint8_t *elf, size_t n, const char *kernel, hn_arena *a, hn_code *ret, hn_diag *dg);
+hone_status hn_ll_flatten(const uint8_t *elf, size_t n, const char *kernel, hn_arena *a, hn_code *ret,
+                          hn_diag *dg);
 
 /* disasm.c */
 /** Fill frame_bytes and n_stack_ref by reading the code; `out` may be NULL, else gets the listing. */

@@ -1,4 +1,5 @@
-/* hone-worker: reads kernel programs on stdin, answers with code on stdout. LLVM lives and, at worst, dies here alone. */
+/* hone-worker: reads kernel programs on stdin, answers with code on stdout. LLVM lives and, at worst, dies
+ * here alone. */
 #include "codegen/codegen_int.h"
 
 #include <llvm-c/ErrorHandling.h>
@@ -37,9 +38,15 @@ static bool write_exact(const void *data, size_t n)
 
 static bool answer(const hn_code *code, const hn_diag *dg, bool dying)
 {
-    hn_worker_reply r = { .magic = HN_WORKER_MAGIC, .rev = HN_CODEGEN_REV, .entry = code->entry, .align = code->align,
-                          .frame_bytes = code->frame_bytes, .n_stack_ref = code->n_stack_ref,
-                          .compile_ns = code->compile_ns, .dying = dying, .diag = *dg };
+    hn_worker_reply r = {.magic = HN_WORKER_MAGIC,
+                         .rev = HN_CODEGEN_REV,
+                         .entry = code->entry,
+                         .align = code->align,
+                         .frame_bytes = code->frame_bytes,
+                         .n_stack_ref = code->n_stack_ref,
+                         .compile_ns = code->compile_ns,
+                         .dying = dying,
+                         .diag = *dg};
 
     r.n = dg->code == HONE_OK ? code->n : 0;
     r.diag.file = NULL;
@@ -51,8 +58,8 @@ static char compiling[64]; /* for the last words */
 /* LLVM ends the process after this; say why first. */
 static void on_fatal(const char *reason)
 {
-    const hn_code none = { .align = 1 };
-    hn_diag dg = { 0 };
+    const hn_code none = {.align = 1};
+    hn_diag dg = {0};
 
     (void)HN_RAISE(&dg, HONE_E_INTERNAL, "LLVM gave up on kernel \"%s\": %.300s", compiling, reason);
     answer(&none, &dg, true);
@@ -63,8 +70,8 @@ static bool serve_one(const hn_worker_request *req)
 {
     hn_arena *a = hn_arena_create();
     void *program = a ? hn_arena_alloc(a, 1, req->n) : NULL;
-    hn_code code = { .align = 1 };
-    hn_diag dg = { 0 };
+    hn_code code = {.align = 1};
+    hn_diag dg = {0};
     hn_kfunc f;
 
     if (!program || !read_exact(program, req->n)) return false;
