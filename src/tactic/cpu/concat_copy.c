@@ -61,6 +61,7 @@ static hone_status emit_part(const hn_region *r, const hn_target *t, int lanes, 
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, p.x, outer));
     hn_loops_split(l, p.x, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), p.at);
     hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, p.x->type.dim[p.dense]), lanes, HN_KTAIL_MASK, body, &p);
+    hn_kb_end(b);
     hn_work w;
     hn_region_work(r, &w);
     return hn_lower_finish(l, ret, 0, w.bytes / r->root->n_in, dg);

@@ -81,6 +81,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_kidx_init(&idx, c.y->type.rank, c.at);
     hn_lower_seed(l, c.y, hn_kb_get(b, acc));
     hn_lower_store(l, &idx, HN_KV_NONE);
+    hn_kb_end(b);
     hn_work w;
     hn_region_work(r, &w);
     return hn_lower_finish(l, ret, w.flops, w.bytes, dg);

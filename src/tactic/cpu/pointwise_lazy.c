@@ -117,6 +117,7 @@ static void emit_flat(hn_lower *l, const hn_value *v, int lanes)
     const hn_kv none = HN_KV_NONE;
     hn_kidx_init(&w.idx, 1, &none);
     hn_kb_vector_loop(b, lo, hi, lanes, HN_KTAIL_MASK, body, &w);
+    hn_kb_end(b);
 }
 
 static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, int lanes)
@@ -128,6 +129,7 @@ static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, int la
     const hn_kv row = hn_kb_parallel(b, hn_kb_ext(b, n, 1));
     outer_index(l, v, w.axis, row, &w.idx);
     hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, v->type.dim[w.axis]), lanes, HN_KTAIL_MASK, body, &w);
+    hn_kb_end(b);
 }
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)

@@ -242,6 +242,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     d.type = hn_lower_compute_type(d.x->type.dtype);
     if (along(r)) emit_along(&d);
     else emit_across(&d);
+    hn_kb_end(b);
     hn_work w;
     hn_region_work(r, &w);
     return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
