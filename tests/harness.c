@@ -30,6 +30,19 @@ static char note[512];
 static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 static struct sigaction handlers_at_start[HN_COUNT(crash_signals)];
 
+/* Tests ask for more memory than there is; a sanitizer must answer NULL as malloc does. */
+HN_API const char *__asan_default_options(void);
+HN_API const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+HN_API const char *__tsan_default_options(void);
+HN_API const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 void hn_test_register(hn_test *t)
 {
     *last = t;

@@ -80,7 +80,7 @@ static uint64_t detect_features(void)
 static void detect_name(char *dst, size_t n)
 {
     char brand[49] = "x86-64";
-    if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u)
+    if (cpuid(0x80000000u, 0).a >= 0x80000004u)
         for (unsigned i = 0; i < 3; i++) {
             const struct regs r = cpuid(0x80000002u + i, 0);
             memcpy(brand + 16 * i, &r, 16);

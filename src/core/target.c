@@ -76,12 +76,12 @@ hone_status hn_target_get(const char *name, hn_target *ret, hn_diag *dg)
         return HONE_OK;
     }
     for (int i = 0; i < HN_COUNT(named); i++) {
-        if (strcmp(named[i].name, name) == 0) {
-            *ret = named[i];
-            return HONE_OK;
-        }
-        hn_str_addf(&known, ", %s", named[i].name);
+        if (strcmp(named[i].name, name) != 0) continue;
+        *ret = named[i];
+        return HONE_OK;
     }
+    for (int i = 0; i < HN_COUNT(named); i++)
+        hn_str_addf(&known, ", %s", named[i].name);
     hn_hint(dg, "Known targets: host%s.", hn_str_get(&known));
     hn_str_done(&known);
     return HN_RAISE(dg, HONE_E_NOTFOUND, "unknown target \"%s\"", name);
