@@ -1,4 +1,5 @@
-/* One node by its reference: a call with everything static, inference again, storage, the reference, rounding. */
+/* One node by its reference: a call with everything static, inference again, storage, the reference,
+ * rounding. */
 #include "eval/eval_int.h"
 
 #include <stdio.h>
@@ -35,12 +36,14 @@ static hone_status value_dim_of(const hn_value *v, const hn_cell *c, int elem, i
     if (elem < 0) {
         const int axis = -1 - elem;
         if (c->kind != HN_TENSOR || axis >= c->view.type.rank)
-            return HN_RAISE(dg, HONE_E_SHAPE, "\"%s\" has no axis %d, though an extent refers to it", v->name, axis);
+            return HN_RAISE(dg, HONE_E_SHAPE, "\"%s\" has no axis %d, though an extent refers to it", v->name,
+                            axis);
         *ret = c->view.type.dim[axis];
         return HONE_OK;
     }
     if (c->kind != HN_TENSOR || hn_dtype_is_float(c->view.type.dtype) || elem >= c->view.numel)
-        return HN_RAISE(dg, HONE_E_SHAPE, "\"%s\" has no integer element %d, though an extent refers to it", v->name, elem);
+        return HN_RAISE(dg, HONE_E_SHAPE, "\"%s\" has no integer element %d, though an extent refers to it",
+                        v->name, elem);
     *ret = c->view.i[elem];
     return HONE_OK;
 }
@@ -69,7 +72,8 @@ static hn_dim static_value_dim(void *user, int out, int elem)
     return d ? d : hn_sym_add(t, name, HN_SYM_VALUE);
 }
 
-static hone_status static_dim(const hn_run *r, hn_symtab *to, hn_dim d, const char *attr, hn_dim *ret, hn_diag *dg)
+static hone_status static_dim(const hn_run *r, hn_symtab *to, hn_dim d, const char *attr, hn_dim *ret,
+                              hn_diag *dg)
 {
     int64_t x;
     if (!hn_run_dim(r, d, &x) && !hn_dim_known(r->root->syms, d, &x))
@@ -78,12 +82,15 @@ static hone_status static_dim(const hn_run *r, hn_symtab *to, hn_dim d, const ch
     return HONE_OK;
 }
 
-static hone_status static_attr(const hn_run *r, hn_symtab *to, const hn_attr_schema *s, hn_attr *a, hn_diag *dg)
+static hone_status static_attr(const hn_run *r, hn_symtab *to, const hn_attr_schema *s, hn_attr *a,
+                               hn_diag *dg)
 {
     if (s->kind == HN_ATTR_DIM) {
         hn_dim d = a->i;
-        if (a->set) HN_TRY(static_dim(r, to, d, s->name, &d, dg));
-        else d = hn_dim_const(to, a->i);
+        if (a->set)
+            HN_TRY(static_dim(r, to, d, s->name, &d, dg));
+        else
+            d = hn_dim_const(to, a->i);
         a->i = d;
     }
     if (s->kind == HN_ATTR_DIMS && a->n) {
@@ -96,8 +103,8 @@ static hone_status static_attr(const hn_run *r, hn_symtab *to, const hn_attr_sch
     return HONE_OK;
 }
 
-static hone_status static_content(const hn_run *r, hn_symtab *to, const hn_cell *c, const hn_dim **ret, int *ret_n,
-                                  hn_diag *dg)
+static hone_status static_content(const hn_run *r, hn_symtab *to, const hn_cell *c, const hn_dim **ret,
+                                  int *ret_n, hn_diag *dg)
 {
     *ret = NULL;
     *ret_n = 0;
@@ -112,7 +119,8 @@ static hone_status static_content(const hn_run *r, hn_symtab *to, const hn_cell 
     return HONE_OK;
 }
 
-/* The node's call with the types that its operands really have; the lists are the run's scratch, so writing is fine. */
+/* The node's call with the types that its operands really have; the lists are the run's scratch, so writing
+ * is fine. */
 static hone_status static_call(hn_run *r, const hn_node *n, hn_cell *const *in, hn_call *c, hn_diag *dg)
 {
     HN_TRY(hn_call_of_node(n, r->scratch, c, dg));
@@ -153,7 +161,8 @@ static hone_status storage_type(const hn_call *c, int i, hn_tdesc *ret, hn_diag 
         if (hn_dim_known(c->syms, ret->dim[k], &hi)) continue;
         hn_dim_bounds(c->syms, ret->dim[k], &lo, &hi);
         if (hi < 0 || hi == INT64_MAX)
-            return HN_RAISE(dg, HONE_E_UNSUPPORTED, "extent %d of result %d of %s has no upper bound", k, i, c->op->name);
+            return HN_RAISE(dg, HONE_E_UNSUPPORTED, "extent %d of result %d of %s has no upper bound", k, i,
+                            c->op->name);
         ret->dim[k] = hi;
     }
     return HONE_OK;
@@ -171,10 +180,11 @@ static hone_status make_results(hn_run *r, const hn_node *n, const hn_call *c, h
     return HONE_OK;
 }
 
-static hone_status call_reference(hn_run *r, const hn_node *n, const hn_call *c, hn_cell *const *in, hn_cell **out,
-                                  hn_diag *dg)
+static hone_status call_reference(hn_run *r, const hn_node *n, const hn_call *c, hn_cell *const *in,
+                                  hn_cell **out, hn_diag *dg)
 {
-    hn_view *vin = HN_NEW_N(r->scratch, hn_view, n->n_in + 1), *vout = HN_NEW_N(r->scratch, hn_view, n->n_out + 1);
+    hn_view *vin = HN_NEW_N(r->scratch, hn_view, n->n_in + 1),
+            *vout = HN_NEW_N(r->scratch, hn_view, n->n_out + 1);
     hn_tdesc *type = HN_NEW_N(r->scratch, hn_tdesc, n->n_out + 1);
     if (!vin || !vout || !type) return HN_NOMEM(dg);
     for (int i = 0; i < n->n_in; i++)
@@ -216,9 +226,10 @@ static hone_status apply(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cel
 {
     hn_call c;
     HN_TRY(static_call(r, n, in, &c, dg));
-    if (!c.op->ref || !c.op->infer) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "%s has no reference", c.op->name);
+    if (!c.op->ref || !c.op->infer)
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "%s has no reference", c.op->name);
     for (int i = 0; i < n->n_out; i++) {
-        c.out[i] = (hn_tdesc){ 0 };
+        c.out[i] = (hn_tdesc){0};
         c.out_kind[i] = HN_TENSOR;
     }
     HN_TRY(c.op->infer(&c, dg));

@@ -10,8 +10,8 @@ static hone_status charge(hn_run *r, int64_t bytes, const char *what, hn_diag *d
 {
     const int64_t limit = r->opts->memory_limit_bytes;
     if (limit > 0 && bytes > limit - r->live_bytes)
-        return HN_RAISE(dg, HONE_E_LIMIT, "evaluating \"%s\" needs %lld more bytes with %lld of %lld in use", what,
-                        (long long)bytes, (long long)r->live_bytes, (long long)limit);
+        return HN_RAISE(dg, HONE_E_LIMIT, "evaluating \"%s\" needs %lld more bytes with %lld of %lld in use",
+                        what, (long long)bytes, (long long)r->live_bytes, (long long)limit);
     r->live_bytes += bytes;
     return HONE_OK;
 }
@@ -31,7 +31,7 @@ hone_status hn_cell_new(hn_run *r, const hn_tdesc *type, const char *what, hn_ce
         r->live_bytes -= bytes;
         return HN_NOMEM(dg);
     }
-    *c = (hn_cell){ .refs = 1, .bytes = bytes, .view = { .type = *type, .numel = n } };
+    *c = (hn_cell){.refs = 1, .bytes = bytes, .view = {.type = *type, .numel = n}};
     if (hn_dtype_is_float(type->dtype))
         c->view.f = (double *)at;
     else
@@ -51,7 +51,7 @@ hone_status hn_cell_list(hn_run *r, hn_vkind kind, hn_dtype dtype, hn_cell *cons
         free(at);
         return HN_NOMEM(dg);
     }
-    *c = (hn_cell){ .refs = 1, .kind = kind, .item = at, .n_item = n, .view = { .type = { .dtype = dtype } } };
+    *c = (hn_cell){.refs = 1, .kind = kind, .item = at, .n_item = n, .view = {.type = {.dtype = dtype}}};
     for (int i = 0; i < n; i++)
         at[i] = hn_cell_ref(item[i]);
     *ret = c;
@@ -77,7 +77,8 @@ void hn_cell_unref(hn_run *r, hn_cell *c)
 
 /* ---- to and from storage form ---- */
 
-static hone_status list_from_tensor(hn_run *r, const hn_tensor *t, const char *what, hn_cell **ret, hn_diag *dg)
+static hone_status list_from_tensor(hn_run *r, const hn_tensor *t, const char *what, hn_cell **ret,
+                                    hn_diag *dg)
 {
     HN_TRY(hn_cell_list(r, t->kind, t->type.dtype, NULL, 0, ret, dg));
     hn_cell **item = calloc((size_t)t->n_item + 1, sizeof *item);
@@ -104,8 +105,8 @@ hone_status hn_cell_from_tensor(hn_run *r, const hn_tensor *t, const char *what,
     if (t->kind != HN_TENSOR) return list_from_tensor(r, t, what, ret, dg);
     const int64_t n = hn_tensor_numel(t), bytes = hn_dtype_bytes(dt, n);
     if (bytes < 0 || (uint64_t)bytes > t->bytes || (bytes > 0 && !t->data))
-        return HN_RAISE(dg, HONE_E_INVALID, "\"%s\" holds %zu bytes where its type needs %lld", what, t->bytes,
-                        (long long)bytes);
+        return HN_RAISE(dg, HONE_E_INVALID, "\"%s\" holds %zu bytes where its type needs %lld", what,
+                        t->bytes, (long long)bytes);
     HN_TRY(hn_cell_new(r, &t->type, what, ret, dg));
     if (n == 0) return HONE_OK;
     if (hn_dtype_is_float(dt))
@@ -117,7 +118,7 @@ hone_status hn_cell_from_tensor(hn_run *r, const hn_tensor *t, const char *what,
 
 static hone_status list_to_tensor(const hn_cell *c, bool as_f64, hn_tensor *ret, hn_diag *dg)
 {
-    hn_tensor t = { .kind = c->kind, .type = c->view.type, .owned = true };
+    hn_tensor t = {.kind = c->kind, .type = c->view.type, .owned = true};
     t.item = calloc((size_t)c->n_item + 1, sizeof *t.item);
     if (!t.item) return HN_NOMEM(dg);
     for (; t.n_item < c->n_item; t.n_item++) {
@@ -196,7 +197,7 @@ void hn_cell_round(hn_cell *c, bool saturate)
 
 hone_status hn_cell_scalar(hn_run *r, hn_dtype t, int64_t v, hn_cell **ret, hn_diag *dg)
 {
-    HN_TRY(hn_cell_new(r, &(hn_tdesc){ .dtype = t }, "a scalar", ret, dg));
+    HN_TRY(hn_cell_new(r, &(hn_tdesc){.dtype = t}, "a scalar", ret, dg));
     (*ret)->view.i[0] = v;
     return HONE_OK;
 }

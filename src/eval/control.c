@@ -1,4 +1,5 @@
-/* if and loop: bodies read outer values by reference; carries and scan outputs may be of any shape and kind. */
+/* if and loop: bodies read outer values by reference; carries and scan outputs may be of any shape and kind.
+ */
 #include "eval/eval_int.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@ static void clear(hn_run *r, const hn_value *v)
     r->slot[v->id] = NULL;
 }
 
-/* What a body leaves behind: parameters nobody read to the end, and its results. Constants and outer values stay. */
+/* What a body leaves behind: parameters nobody read to the end, and its results. Constants and outer values
+ * stay. */
 static void leave_body(hn_run *r, const hn_graph *g)
 {
     for (int i = 0; i < g->n_in; i++)
@@ -185,7 +187,8 @@ static hone_status start(hn_run *r, loop_state *s, hn_cell *const *in, int64_t *
 {
     *ret_trip = INT64_MAX;
     if (!alloc_state(s)) return HN_NOMEM(dg);
-    if (in[0] && (in[0]->kind != HN_TENSOR || hn_dtype_is_float(in[0]->view.type.dtype) || in[0]->view.numel != 1))
+    if (in[0] &&
+        (in[0]->kind != HN_TENSOR || hn_dtype_is_float(in[0]->view.type.dtype) || in[0]->view.numel != 1))
         return HN_RAISE(dg, HONE_E_MODEL, "the trip count of loop is not one integer");
     if (in[0]) *ret_trip = in[0]->view.i[0];
     for (int i = 0; i < s->n_carried; i++) {
@@ -201,7 +204,7 @@ static hone_status start(hn_run *r, loop_state *s, hn_cell *const *in, int64_t *
 
 hone_status hn_apply_loop(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cell **out, hn_diag *dg)
 {
-    loop_state s = { .n = n, .body = n->body[0], .n_carried = n->n_in - 2 };
+    loop_state s = {.n = n, .body = n->body[0], .n_carried = n->n_in - 2};
     int64_t trip;
     if (!s.body || s.n_carried < 0 || s.body->n_in != n->n_in || s.body->n_out < 1 + s.n_carried)
         return HN_RAISE(dg, HONE_E_INTERNAL, "loop and its body do not fit");

@@ -9,16 +9,16 @@ typedef struct hn_cell hn_cell;
 struct hn_cell {
     int refs;
     hn_vkind kind;
-    hn_view view;    /* tensors; of lists only type.dtype counts */
-    int64_t bytes;   /* what it counts against the limit */
-    hn_cell **item;  /* lists */
+    hn_view view;   /* tensors; of lists only type.dtype counts */
+    int64_t bytes;  /* what it counts against the limit */
+    hn_cell **item; /* lists */
     int n_item;
 };
 
 typedef struct hn_run {
     const hn_eval_opts *opts;
     const hn_graph *root;
-    hn_cell **slot;      /* by value id */
+    hn_cell **slot; /* by value id */
     uint32_t n_slot;
     uint32_t *free_head; /* by node id: 1 + id of the first value to free after it; 0: none */
     uint32_t *free_next; /* by value id */
@@ -26,10 +26,10 @@ typedef struct hn_run {
     int64_t *sym;        /* value of each symbol, in table order */
     bool *bound;
     int n_sym;
-    int *sym_index;      /* by -handle: 1 + index in the table; 0: not a symbol */
+    int *sym_index; /* by -handle: 1 + index in the table; 0: not a symbol */
     int64_t n_sym_index;
-    hn_arena *arena;     /* of this struct's arrays */
-    hn_arena *scratch;   /* reset after each node */
+    hn_arena *arena;   /* of this struct's arrays */
+    hn_arena *scratch; /* reset after each node */
     int64_t live_bytes;
     int done, total;
 } hn_run;
@@ -51,9 +51,10 @@ hone_status hn_cell_scalar(hn_run *r, hn_dtype t, int64_t v, hn_cell **ret, hn_d
 
 /* ---- joining and cutting (join.c) ---- */
 /** Along an axis; with new_axis the items get an axis of extent 1 there first. n >= 1. */
-hone_status hn_cells_concat(hn_run *r, hn_cell *const *c, int n, int axis, bool new_axis, hn_cell **ret, hn_diag *dg);
-hone_status hn_cell_cut(hn_run *r, const hn_cell *c, int axis, int64_t from, int64_t len, bool drop_axis, hn_cell **ret,
-                        hn_diag *dg);
+hone_status hn_cells_concat(hn_run *r, hn_cell *const *c, int n, int axis, bool new_axis, hn_cell **ret,
+                            hn_diag *dg);
+hone_status hn_cell_cut(hn_run *r, const hn_cell *c, int axis, int64_t from, int64_t len, bool drop_axis,
+                        hn_cell **ret, hn_diag *dg);
 
 /* ---- one node (apply.c) ---- */
 /** By its reference; out[] gets references that the caller owns. */
@@ -67,7 +68,8 @@ hone_status hn_run_bind(hn_run *r, const hn_value *v, const hn_cell *c, hn_diag 
 hone_status hn_run_graph(hn_run *r, const hn_graph *g, hn_diag *dg);
 /** The cell of a value that a node reads (borrowed); constants are widened on first use. */
 hone_status hn_run_get(hn_run *r, const hn_value *v, hn_cell **ret, hn_diag *dg);
-/** Store a value's cell (takes the reference), bind its symbols, check its promised extents, show it to the tap. */
+/** Store a value's cell (takes the reference), bind its symbols, check its promised extents, show it to the
+ * tap. */
 hone_status hn_run_set(hn_run *r, const hn_value *v, hn_cell *take_cell, hn_diag *dg);
 hone_status hn_apply_if(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cell **out, hn_diag *dg);
 hone_status hn_apply_loop(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cell **out, hn_diag *dg);

@@ -48,8 +48,11 @@ static void add_element(sums *s, int64_t i, double got, double want, double judg
 static void conclude(const sums *s, int64_t n, hn_metric *m)
 {
     const double count = s->n ? (double)s->n : 1;
-    *m = (hn_metric){ .n = n, .n_nonfinite = s->n_bad, .worst = s->worst, .worst_got = s->worst_got,
-                      .worst_want = s->worst_want };
+    *m = (hn_metric){.n = n,
+                     .n_nonfinite = s->n_bad,
+                     .worst = s->worst,
+                     .worst_got = s->worst_got,
+                     .worst_want = s->worst_want};
     m->l0 = n ? (double)(s->n_out + s->n_bad) / (double)n : 0;
     if (s->n_bad) {
         m->worst = s->first_bad;
@@ -74,11 +77,21 @@ static void conclude(const sums *s, int64_t n, hn_metric *m)
 static void merge(sums *s, const sums *x)
 {
     const sums old = *s;
-    *s = (sums){ .abs = old.abs + x->abs, .sq = old.sq + x->sq, .want_sq = old.want_sq + x->want_sq,
-                 .got_sq = old.got_sq + x->got_sq, .dot = old.dot + x->dot, .n = old.n + x->n,
-                 .n_out = old.n_out + x->n_out, .n_bad = old.n_bad + x->n_bad, .max = old.max, .worst = old.worst,
-                 .worst_got = old.worst_got, .worst_want = old.worst_want, .first_bad = old.first_bad,
-                 .bad_got = old.bad_got, .bad_want = old.bad_want };
+    *s = (sums){.abs = old.abs + x->abs,
+                .sq = old.sq + x->sq,
+                .want_sq = old.want_sq + x->want_sq,
+                .got_sq = old.got_sq + x->got_sq,
+                .dot = old.dot + x->dot,
+                .n = old.n + x->n,
+                .n_out = old.n_out + x->n_out,
+                .n_bad = old.n_bad + x->n_bad,
+                .max = old.max,
+                .worst = old.worst,
+                .worst_got = old.worst_got,
+                .worst_want = old.worst_want,
+                .first_bad = old.first_bad,
+                .bad_got = old.bad_got,
+                .bad_want = old.bad_want};
     if (x->max > old.max) {
         s->max = x->max;
         s->worst = x->worst;
@@ -100,7 +113,8 @@ static hone_status same_shape(const hn_tensor *a, const hn_tensor *b, hn_diag *d
     if (hn_dtype_is_float(a->type.dtype) != hn_dtype_is_float(b->type.dtype))
         return HN_RAISE(dg, HONE_E_TYPE, "%s cannot be compared with %s", hn_dtype_name(a->type.dtype),
                         hn_dtype_name(b->type.dtype));
-    if (a->type.rank != b->type.rank) return HN_RAISE(dg, HONE_E_SHAPE, "rank %d against %d", a->type.rank, b->type.rank);
+    if (a->type.rank != b->type.rank)
+        return HN_RAISE(dg, HONE_E_SHAPE, "rank %d against %d", a->type.rank, b->type.rank);
     for (int i = 0; i < a->type.rank; i++)
         if (a->type.dim[i] != b->type.dim[i])
             return HN_RAISE(dg, HONE_E_SHAPE, "extent %d is %lld against %lld", i, (long long)a->type.dim[i],
@@ -108,20 +122,21 @@ static hone_status same_shape(const hn_tensor *a, const hn_tensor *b, hn_diag *d
     return HONE_OK;
 }
 
-static hone_status compare(const hn_tensor *got, const hn_tensor *want, const hn_tensor *own, double atol, double rtol,
-                           sums *s, int64_t *n, hn_diag *dg);
+static hone_status compare(const hn_tensor *got, const hn_tensor *want, const hn_tensor *own, double atol,
+                           double rtol, sums *s, int64_t *n, hn_diag *dg);
 
-static hone_status compare_items(const hn_tensor *got, const hn_tensor *want, const hn_tensor *own, double atol,
-                                 double rtol, sums *s, int64_t *n, hn_diag *dg)
+static hone_status compare_items(const hn_tensor *got, const hn_tensor *want, const hn_tensor *own,
+                                 double atol, double rtol, sums *s, int64_t *n, hn_diag *dg)
 {
     for (int i = 0; i < got->n_item; i++)
-        HN_TRY_IN(dg, compare(&got->item[i], &want->item[i], own ? &own->item[i] : NULL, atol, rtol, s, n, dg),
+        HN_TRY_IN(dg,
+                  compare(&got->item[i], &want->item[i], own ? &own->item[i] : NULL, atol, rtol, s, n, dg),
                   "item %d", i);
     return HONE_OK;
 }
 
-static hone_status compare(const hn_tensor *got, const hn_tensor *want, const hn_tensor *own, double atol, double rtol,
-                           sums *s, int64_t *n, hn_diag *dg)
+static hone_status compare(const hn_tensor *got, const hn_tensor *want, const hn_tensor *own, double atol,
+                           double rtol, sums *s, int64_t *n, hn_diag *dg)
 {
     HN_TRY(same_shape(got, want, dg));
     if (own) HN_TRY(same_shape(got, own, dg));
@@ -133,7 +148,7 @@ static hone_status compare(const hn_tensor *got, const hn_tensor *want, const hn
     hn_tensor_to_f64(got, x);
     hn_tensor_to_f64(want, w);
     if (own) hn_tensor_to_f64(own, judge);
-    sums part = { .worst = -1 };
+    sums part = {.worst = -1};
     for (int64_t i = 0; i < k; i++)
         add_element(&part, i, x[i], w[i], judge[i], atol, rtol);
     free(x);
@@ -145,7 +160,7 @@ static hone_status compare(const hn_tensor *got, const hn_tensor *want, const hn
 hone_status hn_metric_compare(const hn_tensor *got, const hn_tensor *want, const hn_tensor *own, double atol,
                               double rtol, hn_metric *ret, hn_diag *dg)
 {
-    sums s = { .worst = -1 };
+    sums s = {.worst = -1};
     int64_t n = 0;
     HN_TRY(compare(got, want, own, atol, rtol, &s, &n, dg));
     conclude(&s, n, ret);

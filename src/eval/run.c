@@ -35,7 +35,7 @@ static void note_use(lifetimes *t, const hn_value *v, const hn_node *reader)
 
 static void note_graph(lifetimes *t, const hn_graph *g)
 {
-    HN_FOR_NODES(n, g) {
+    HN_FOR_NODES (n, g) {
         for (int i = 0; i < n->n_in; i++)
             note_use(t, n->in[i].value, n);
         for (int i = 0; i < n->n_out; i++)
@@ -55,7 +55,7 @@ static void note_graph(lifetimes *t, const hn_graph *g)
 static hone_status plan_lifetimes(hn_run *r, hn_diag *dg)
 {
     const uint32_t n = r->n_slot;
-    lifetimes t = { .root = r->root, .last = HN_NEW_N(r->scratch, const hn_node *, n + 1) };
+    lifetimes t = {.root = r->root, .last = HN_NEW_N(r->scratch, const hn_node *, n + 1)};
     if (!t.last) return HN_NOMEM(dg);
     note_graph(&t, r->root);
     for (uint32_t v = 0; v < n; v++) {
@@ -92,7 +92,7 @@ static hone_status index_symbols(hn_run *r, hn_diag *dg)
 
 static hone_status run_init(hn_run *r, const hn_graph *root, const hn_eval_opts *opts, hn_diag *dg)
 {
-    *r = (hn_run){ .opts = opts, .root = root, .n_slot = root->next_id, .total = root->n_node };
+    *r = (hn_run){.opts = opts, .root = root, .n_slot = root->next_id, .total = root->n_node};
     r->arena = hn_arena_create();
     r->scratch = hn_arena_create();
     if (!r->arena || !r->scratch) return HN_NOMEM(dg);
@@ -104,7 +104,8 @@ static hone_status run_init(hn_run *r, const hn_graph *root, const hn_eval_opts 
     r->has_dims = HN_NEW_N(r->arena, uint8_t, n);
     r->sym = HN_NEW_N(r->arena, int64_t, r->n_sym + 1);
     r->bound = HN_NEW_N(r->arena, bool, r->n_sym + 1);
-    if (!r->slot || !r->free_head || !r->free_next || !r->has_dims || !r->sym || !r->bound) return HN_NOMEM(dg);
+    if (!r->slot || !r->free_head || !r->free_next || !r->has_dims || !r->sym || !r->bound)
+        return HN_NOMEM(dg);
     for (int i = 0; i < root->value_dims.n; i++)
         r->has_dims[root->value_dims.at[i].value->id] = 1;
     return index_symbols(r, dg);
@@ -116,7 +117,8 @@ hone_status hn_run_get(hn_run *r, const hn_value *v, hn_cell **ret, hn_diag *dg)
 {
     hn_cell **slot = &r->slot[v->id];
     if (!*slot && v->data) {
-        const hn_tensor t = { .type = v->type, .data = (void *)(uintptr_t)v->data->at, .bytes = v->data->bytes };
+        const hn_tensor t = {
+            .type = v->type, .data = (void *)(uintptr_t)v->data->at, .bytes = v->data->bytes};
         HN_TRY(hn_cell_from_tensor(r, &t, v->name, slot, dg));
     }
     if (!*slot) return HN_RAISE(dg, HONE_E_INTERNAL, "value \"%s\" is read before it is there", v->name);
@@ -127,7 +129,8 @@ hone_status hn_run_get(hn_run *r, const hn_value *v, hn_cell **ret, hn_diag *dg)
 static hone_status check_type(const hn_run *r, const hn_value *v, const hn_cell *c, hn_diag *dg)
 {
     const hn_tdesc *want = &v->type, *got = &c->view.type;
-    if (v->kind != c->kind) return HN_RAISE(dg, HONE_E_TYPE, "\"%s\" is of another kind than promised", v->name);
+    if (v->kind != c->kind)
+        return HN_RAISE(dg, HONE_E_TYPE, "\"%s\" is of another kind than promised", v->name);
     if (c->kind != HN_TENSOR) return HONE_OK;
     if (want->dtype != got->dtype || want->rank != got->rank)
         return HN_RAISE(dg, HONE_E_TYPE, "\"%s\" is %s of rank %d where %s of rank %d was promised", v->name,
@@ -135,8 +138,8 @@ static hone_status check_type(const hn_run *r, const hn_value *v, const hn_cell 
     for (int i = 0; i < want->rank; i++) {
         int64_t x;
         if (hn_run_dim(r, want->dim[i], &x) && x != got->dim[i])
-            return HN_RAISE(dg, HONE_E_SHAPE, "extent %d of \"%s\" is %lld where %lld was promised", i, v->name,
-                            (long long)got->dim[i], (long long)x);
+            return HN_RAISE(dg, HONE_E_SHAPE, "extent %d of \"%s\" is %lld where %lld was promised", i,
+                            v->name, (long long)got->dim[i], (long long)x);
     }
     return HONE_OK;
 }
@@ -147,7 +150,8 @@ hone_status hn_run_set(hn_run *r, const hn_value *v, hn_cell *take_cell, hn_diag
     r->slot[v->id] = take_cell;
     HN_TRY(hn_run_bind(r, v, take_cell, dg));
     HN_TRY(check_type(r, v, take_cell, dg));
-    if (r->opts->tap && v->def && take_cell->kind == HN_TENSOR) r->opts->tap(r->opts->user, v, &take_cell->view);
+    if (r->opts->tap && v->def && take_cell->kind == HN_TENSOR)
+        r->opts->tap(r->opts->user, v, &take_cell->view);
     return HONE_OK;
 }
 
@@ -197,7 +201,7 @@ static void free_after(hn_run *r, const hn_node *n)
 
 hone_status hn_run_graph(hn_run *r, const hn_graph *g, hn_diag *dg)
 {
-    HN_FOR_NODES(n, g) {
+    HN_FOR_NODES (n, g) {
         const hn_op_def *op = hn_op_of(n);
         HN_TRY_IN(dg, run_node(r, n, dg), "node \"%s\" (%s)", n->name ? n->name : "", op ? op->name : "?");
         free_after(r, n);
@@ -217,8 +221,9 @@ static hone_status bind_extent(hn_run *r, const hn_value *v, int axis, int64_t e
     const int k = d < 0 && -d < r->n_sym_index ? r->sym_index[-d] - 1 : -1;
     if (k < 0) return HONE_OK; /* a constant or an expression: checked once every symbol is bound */
     if (r->bound[k] && r->sym[k] != extent)
-        return HN_RAISE(dg, HONE_E_SHAPE, "extent %d of input \"%s\" is %lld, but \"%s\" is already %lld", axis, v->name,
-                        (long long)extent, hn_sym_get(r->root->syms, d)->name, (long long)r->sym[k]);
+        return HN_RAISE(dg, HONE_E_SHAPE, "extent %d of input \"%s\" is %lld, but \"%s\" is already %lld",
+                        axis, v->name, (long long)extent, hn_sym_get(r->root->syms, d)->name,
+                        (long long)r->sym[k]);
     r->sym[k] = extent;
     r->bound[k] = true;
     return HONE_OK;
@@ -226,14 +231,15 @@ static hone_status bind_extent(hn_run *r, const hn_value *v, int axis, int64_t e
 
 static hone_status check_input(const hn_value *v, const hn_tensor *t, hn_diag *dg)
 {
-    if (t->kind != v->kind) return HN_RAISE(dg, HONE_E_TYPE, "input \"%s\" is of another kind than declared", v->name);
+    if (t->kind != v->kind)
+        return HN_RAISE(dg, HONE_E_TYPE, "input \"%s\" is of another kind than declared", v->name);
     if (t->kind != HN_TENSOR) return HONE_OK;
     if (t->type.dtype != v->type.dtype)
-        return HN_RAISE(dg, HONE_E_TYPE, "input \"%s\" is %s where %s is declared", v->name, hn_dtype_name(t->type.dtype),
-                        hn_dtype_name(v->type.dtype));
+        return HN_RAISE(dg, HONE_E_TYPE, "input \"%s\" is %s where %s is declared", v->name,
+                        hn_dtype_name(t->type.dtype), hn_dtype_name(v->type.dtype));
     if (t->type.rank != v->type.rank)
-        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" has rank %d where %d is declared", v->name, t->type.rank,
-                        v->type.rank);
+        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" has rank %d where %d is declared", v->name,
+                        t->type.rank, v->type.rank);
     return HONE_OK;
 }
 
@@ -263,9 +269,10 @@ static hone_status get_outputs(hn_run *r, hn_tensor *out, hn_diag *dg)
     return HONE_OK;
 }
 
-hone_status hn_eval_run(const hn_graph *g, const hn_eval_opts *opts, const hn_tensor *in, hn_tensor *out, hn_diag *dg)
+hone_status hn_eval_run(const hn_graph *g, const hn_eval_opts *opts, const hn_tensor *in, hn_tensor *out,
+                        hn_diag *dg)
 {
-    static const hn_eval_opts dflt = { .mode = HN_EVAL_OWN };
+    static const hn_eval_opts dflt = {.mode = HN_EVAL_OWN};
     hn_run r;
     hn_tensor *got = calloc((size_t)g->n_out + 1, sizeof *got);
     if (!got) return HN_NOMEM(dg);
@@ -302,7 +309,7 @@ static hone_status eval_node(hn_run *r, const hn_node *n, hn_cell **cell, hn_ten
 
 hone_status hn_eval_node(const hn_node *n, hn_tensor *out, hn_diag *dg)
 {
-    static const hn_eval_opts opts = { .mode = HN_EVAL_OWN };
+    static const hn_eval_opts opts = {.mode = HN_EVAL_OWN};
     hn_run r;
     if (n->n_body) return HN_RAISE(dg, HONE_E_INVALID, "a node with bodies is not folded");
     for (int i = 0; i < n->n_in; i++)

@@ -16,7 +16,8 @@ static hone_status want_list(const hn_cell *c, hn_diag *dg)
 }
 
 /* A position, negative ones from the end; absent: dflt. */
-static hone_status position(const hn_cell *c, int64_t n, int64_t dflt, int64_t last, int64_t *ret, hn_diag *dg)
+static hone_status position(const hn_cell *c, int64_t n, int64_t dflt, int64_t last, int64_t *ret,
+                            hn_diag *dg)
 {
     *ret = dflt;
     if (!c) return HONE_OK;
@@ -24,13 +25,14 @@ static hone_status position(const hn_cell *c, int64_t n, int64_t dflt, int64_t l
         return HN_RAISE(dg, HONE_E_TYPE, "the position is not one integer");
     *ret = c->view.i[0] < 0 ? c->view.i[0] + n : c->view.i[0];
     if (*ret < 0 || *ret > last)
-        return HN_RAISE(dg, HONE_E_MODEL, "position %lld is outside a sequence of %lld", (long long)c->view.i[0],
-                        (long long)n);
+        return HN_RAISE(dg, HONE_E_MODEL, "position %lld is outside a sequence of %lld",
+                        (long long)c->view.i[0], (long long)n);
     return HONE_OK;
 }
 
 /* A list with item `at` left out (drop) or with x put before it. */
-static hone_status edited(hn_run *r, const hn_cell *list, int64_t at, bool drop, hn_cell *x, hn_cell **ret, hn_diag *dg)
+static hone_status edited(hn_run *r, const hn_cell *list, int64_t at, bool drop, hn_cell *x, hn_cell **ret,
+                          hn_diag *dg)
 {
     hn_cell **item = calloc((size_t)list->n_item + 2, sizeof *item);
     int n = 0;
@@ -87,7 +89,8 @@ static hone_status concat(hn_run *r, const hn_node *n, hn_cell *const *in, hn_ce
     if (!in[0]->n_item) return HN_RAISE(dg, HONE_E_MODEL, "an empty sequence cannot be joined");
     const int rank = in[0]->item[0]->view.type.rank + new_axis;
     if (!hn_axis_resolve(attr_or(n, "axis", 0), rank, &axis))
-        return HN_RAISE(dg, HONE_E_SHAPE, "axis %lld is out of range for rank %d", (long long)attr_or(n, "axis", 0), rank);
+        return HN_RAISE(dg, HONE_E_SHAPE, "axis %lld is out of range for rank %d",
+                        (long long)attr_or(n, "axis", 0), rank);
     return hn_cells_concat(r, in[0]->item, in[0]->n_item, axis, new_axis, out, dg);
 }
 
@@ -97,14 +100,14 @@ typedef struct split_plan {
     int axis;
     bool drop_axis;
     int n;
-    int64_t each;       /* part length when lens is NULL; the last may be shorter */
+    int64_t each; /* part length when lens is NULL; the last may be shorter */
     const int64_t *lens;
 } split_plan;
 
 static hone_status plan_split(const hn_node *n, hn_cell *const *in, split_plan *p, hn_diag *dg)
 {
     const hn_cell *s = n->n_in > 1 ? in[1] : NULL;
-    *p = (split_plan){ .each = 1 };
+    *p = (split_plan){.each = 1};
     if (!in[0] || in[0]->kind != HN_TENSOR) return HN_RAISE(dg, HONE_E_TYPE, "operand 0 is not a tensor");
     if (!hn_axis_resolve(attr_or(n, "axis", 0), in[0]->view.type.rank, &p->axis))
         return HN_RAISE(dg, HONE_E_SHAPE, "axis %lld is out of range", (long long)attr_or(n, "axis", 0));
@@ -135,7 +138,8 @@ static hone_status cut_parts(hn_run *r, const hn_cell *x, const split_plan *p, h
         from += len;
     }
     if (from != extent)
-        return HN_RAISE(dg, HONE_E_MODEL, "the split sizes add up to %lld of %lld", (long long)from, (long long)extent);
+        return HN_RAISE(dg, HONE_E_MODEL, "the split sizes add up to %lld of %lld", (long long)from,
+                        (long long)extent);
     return HONE_OK;
 }
 
@@ -158,7 +162,8 @@ static hone_status split(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cel
 static hone_status opt_get(hn_cell *const *in, hn_cell **out, hn_diag *dg)
 {
     if (!in[0]) return HN_RAISE(dg, HONE_E_MODEL, "an absent optional has no element");
-    if (in[0]->kind == HN_OPTIONAL && !in[0]->n_item) return HN_RAISE(dg, HONE_E_MODEL, "the optional is empty");
+    if (in[0]->kind == HN_OPTIONAL && !in[0]->n_item)
+        return HN_RAISE(dg, HONE_E_MODEL, "the optional is empty");
     out[0] = hn_cell_ref(in[0]->kind == HN_OPTIONAL ? in[0]->item[0] : in[0]);
     return HONE_OK;
 }

@@ -7,10 +7,11 @@
 hone_status hn_tensor_init(hn_tensor *t, const hn_tdesc *type, hn_diag *dg)
 {
     const int64_t n = hn_tdesc_numel_static(type), bytes = hn_dtype_bytes(type->dtype, n);
-    if (n < 0 || bytes < 0) return HN_RAISE(dg, HONE_E_SHAPE, "a tensor's extents are not known or too large");
+    if (n < 0 || bytes < 0)
+        return HN_RAISE(dg, HONE_E_SHAPE, "a tensor's extents are not known or too large");
     void *data = calloc(1, (size_t)bytes + 1);
     if (!data) return HN_NOMEM(dg);
-    *t = (hn_tensor){ .type = *type, .data = data, .bytes = (size_t)bytes, .owned = true };
+    *t = (hn_tensor){.type = *type, .data = data, .bytes = (size_t)bytes, .owned = true};
     return HONE_OK;
 }
 

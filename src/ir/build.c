@@ -5,7 +5,7 @@
 
 void hn_builder_init(hn_builder *b, hn_graph *g, hn_diag *dg)
 {
-    *b = (hn_builder){ .g = g, .dg = dg };
+    *b = (hn_builder){.g = g, .dg = dg};
     if (!g) b->status = HN_NOMEM(dg);
 }
 
@@ -19,10 +19,13 @@ void hn_at(hn_builder *b, hn_node *n)
 
 void hn_builder_origin_of(hn_builder *b, const hn_node *n)
 {
-    if (b->g) b->origin = hn_origin_union(b->g->arena, b->origin, b->n_origin, n->origin, n->n_origin, &b->n_origin);
+    if (b->g)
+        b->origin =
+            hn_origin_union(b->g->arena, b->origin, b->n_origin, n->origin, n->n_origin, &b->n_origin);
 }
 
-/* An operand that an earlier failure left NULL is caught by the sticky status; any other NULL is an absent one. */
+/* An operand that an earlier failure left NULL is caught by the sticky status; any other NULL is an absent
+ * one. */
 static hn_value *first(hn_node *n)
 {
     return n && n->n_out ? n->out[0] : NULL;
@@ -30,17 +33,17 @@ static hn_value *first(hn_node *n)
 
 hn_value *hn_b1(hn_builder *b, hn_op op, hn_value *x, const hn_attr_set *attrs)
 {
-    return first(hn_build(b, op, 1, (hn_value *[]){ x }, attrs, 0));
+    return first(hn_build(b, op, 1, (hn_value *[]){x}, attrs, 0));
 }
 
 hn_value *hn_b2(hn_builder *b, hn_op op, hn_value *x, hn_value *y, const hn_attr_set *attrs)
 {
-    return first(hn_build(b, op, 2, (hn_value *[]){ x, y }, attrs, 0));
+    return first(hn_build(b, op, 2, (hn_value *[]){x, y}, attrs, 0));
 }
 
 hn_value *hn_b3(hn_builder *b, hn_op op, hn_value *x, hn_value *y, hn_value *z, const hn_attr_set *attrs)
 {
-    return first(hn_build(b, op, 3, (hn_value *[]){ x, y, z }, attrs, 0));
+    return first(hn_build(b, op, 3, (hn_value *[]){x, y, z}, attrs, 0));
 }
 
 /* ---- constants ---- */
@@ -84,23 +87,23 @@ static hn_value *const_f64s(hn_builder *b, const hn_tdesc *type, int64_t n, cons
 
 hn_value *hn_const_f(hn_builder *b, hn_dtype t, double v)
 {
-    return const_f64s(b, &(hn_tdesc){ .dtype = t }, 1, &v);
+    return const_f64s(b, &(hn_tdesc){.dtype = t}, 1, &v);
 }
 
 hn_value *hn_const_i(hn_builder *b, hn_dtype t, int64_t v)
 {
-    if (!hn_dtype_is_float(t)) return const_i64s(b, &(hn_tdesc){ .dtype = t }, 1, &v);
+    if (!hn_dtype_is_float(t)) return const_i64s(b, &(hn_tdesc){.dtype = t}, 1, &v);
     return hn_const_f(b, t, (double)v);
 }
 
 hn_value *hn_const_is(hn_builder *b, int n, const int64_t *v)
 {
-    return const_i64s(b, &(hn_tdesc){ .dtype = HN_I64, .rank = 1, .dim = { n } }, n, v);
+    return const_i64s(b, &(hn_tdesc){.dtype = HN_I64, .rank = 1, .dim = {n}}, n, v);
 }
 
 hn_value *hn_const_fs(hn_builder *b, hn_dtype t, int rank, const int64_t *dim, const double *v)
 {
-    hn_tdesc d = { .dtype = t, .rank = rank };
+    hn_tdesc d = {.dtype = t, .rank = rank};
     if (HN_NEVER(rank < 0 || rank > HN_MAX_RANK)) return NULL;
     memcpy(d.dim, dim, (size_t)rank * sizeof *dim);
     return const_f64s(b, &d, hn_tdesc_numel_static(&d), v);
@@ -157,7 +160,8 @@ bool hn_const_scalar(const hn_value *v, double *ret)
 bool hn_const_i64(const hn_value *v, int64_t i, int64_t *ret)
 {
     if (!hn_is_const(v) || hn_dtype_is_float(v->type.dtype) || i < 0) return false;
-    if (i >= hn_tdesc_numel_static(&v->type) || hn_dtype_bytes(v->type.dtype, i + 1) > (int64_t)v->data->bytes)
+    if (i >= hn_tdesc_numel_static(&v->type) ||
+        hn_dtype_bytes(v->type.dtype, i + 1) > (int64_t)v->data->bytes)
         return false;
     hn_widen_i64(v->type.dtype, v->data->at, i, 1, ret);
     return true;
@@ -200,7 +204,7 @@ hn_value *hn_cast(hn_builder *b, hn_value *x, hn_dtype t)
 
 hn_value *hn_slice(hn_builder *b, hn_value *x, int axis, hn_dim start, hn_dim len)
 {
-    hn_dim from[HN_MAX_RANK] = { 0 }, dim[HN_MAX_RANK] = { 0 };
+    hn_dim from[HN_MAX_RANK] = {0}, dim[HN_MAX_RANK] = {0};
     int64_t step[HN_MAX_RANK];
     if (!x) return NULL;
     const int rank = x->type.rank;
@@ -213,5 +217,6 @@ hn_value *hn_slice(hn_builder *b, hn_value *x, int axis, hn_dim start, hn_dim le
     from[axis] = start;
     dim[axis] = len;
     return hn_b1(b, HN_OP_slice, x,
-                 HN_ATTRS_ARG(HN_A_DIMS("start", rank, from), HN_A_IS("step", rank, step), HN_A_DIMS("dim", rank, dim)));
+                 HN_ATTRS_ARG(HN_A_DIMS("start", rank, from), HN_A_IS("step", rank, step),
+                              HN_A_DIMS("dim", rank, dim)));
 }

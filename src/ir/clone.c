@@ -15,9 +15,14 @@ hn_graph *hn_clone(hn_arena *a, const hn_graph *g, hn_value ***ret_map)
 
 hn_node *hn_build_like(hn_builder *b, const hn_node *n, int n_in, hn_value *const *in)
 {
-    hn_graph *body[2] = { NULL, NULL };
-    hn_build_args args = { .op = n->op, .n_in = n_in, .in = in, .attr = n->attr, .n_out = n->n_out, .n_body = n->n_body,
-                           .body = body };
+    hn_graph *body[2] = {NULL, NULL};
+    hn_build_args args = {.op = n->op,
+                          .n_in = n_in,
+                          .in = in,
+                          .attr = n->attr,
+                          .n_out = n->n_out,
+                          .n_body = n->n_body,
+                          .body = body};
     if (b->status != HONE_OK) return NULL;
     for (int i = 0; i < n->n_body && i < HN_COUNT(body); i++) {
         body[i] = n->body[i] ? hn_copy_body(b->g, n->body[i]) : NULL;

@@ -5,7 +5,7 @@
 
 bool hn_copier_init(hn_copier *c, hn_graph *to, const hn_graph *from)
 {
-    *c = (hn_copier){ .to = to, .from = from, .n_map = from->next_id };
+    *c = (hn_copier){.to = to, .from = from, .n_map = from->next_id};
     c->map = HN_NEW_N(to->arena, hn_value *, c->n_map + 1);
     return c->map != NULL;
 }
@@ -29,7 +29,7 @@ hn_dim hn_copy_dim(hn_copier *c, hn_dim d)
 {
     const hn_symtab *from = c->from->syms;
     hn_symtab *to = c->to->syms;
-    hn_dim x[3] = { 0 };
+    hn_dim x[3] = {0};
     int64_t known;
     if (d >= 0) return d;
     if (from == to) return c->sub ? hn_dim_subst(to, d, c->sub) : d;
@@ -198,7 +198,7 @@ void hn_copy_graph(hn_copier *c, hn_graph *g, const hn_graph *src)
         hn_copy_input(c, g, src->in[i]);
     for (int i = 0; i < src->consts.n; i++)
         hn_copy_const(c, g, src->consts.at[i]);
-    HN_FOR_NODES(n, src) {
+    HN_FOR_NODES (n, src) {
         if (c->oom) return;
         hn_copy_node(c, g, n);
     }
@@ -212,7 +212,8 @@ void hn_copy_value_dims(hn_copier *c)
     for (int i = 0; i < n; i++) {
         const struct hn_value_dim d = c->from->value_dims.at[i];
         if (d.value->id >= c->n_map || !c->map[d.value->id]) continue;
-        const struct hn_value_dim to = { .sym = hn_copy_dim(c, d.sym), .value = c->map[d.value->id], .elem = d.elem };
+        const struct hn_value_dim to = {
+            .sym = hn_copy_dim(c, d.sym), .value = c->map[d.value->id], .elem = d.elem};
         if (!hn_vec_push(c->to->arena, &c->to->value_dims, to)) c->oom = true;
     }
 }

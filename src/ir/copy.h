@@ -5,14 +5,14 @@
 #include "ir/ir_int.h"
 
 typedef struct hn_copier {
-    hn_graph *to;          /* root that receives */
-    const hn_graph *from;  /* root that is read */
-    hn_value **map;        /* by old value id; n_map entries */
+    hn_graph *to;         /* root that receives */
+    const hn_graph *from; /* root that is read */
+    hn_value **map;       /* by old value id; n_map entries */
     uint32_t n_map;
-    bool outer_is_same;    /* a value that is not mapped stands for itself (copies within one root) */
-    hn_dim *moved;         /* by -handle: the dim in the other table, INT64_MIN not yet */
+    bool outer_is_same; /* a value that is not mapped stands for itself (copies within one root) */
+    hn_dim *moved;      /* by -handle: the dim in the other table, INT64_MIN not yet */
     int64_t n_moved;
-    hn_dim *sub;           /* same table: what stands for each symbol; NULL: nothing changes */
+    hn_dim *sub; /* same table: what stands for each symbol; NULL: nothing changes */
     bool oom;
 } hn_copier;
 

@@ -1,8 +1,9 @@
 /*
  * Removing what nobody needs.
  *
- * A node lives if it is not pure, if something alive reads one of its results, or if an extent or attribute that is
- * alive mentions a symbol that one of its results defines: data-dependent extents are reads without a use.
+ * A node lives if it is not pure, if something alive reads one of its results, or if an extent or attribute
+ * that is alive mentions a symbol that one of its results defines: data-dependent extents are reads without a
+ * use.
  */
 #include "ir/ir_int.h"
 
@@ -11,7 +12,7 @@
 typedef struct sweep {
     hn_graph *root;
     hn_arena *arena;
-    uint8_t *alive;       /* by node id */
+    uint8_t *alive; /* by node id */
     HN_VEC(hn_node *) todo;
     bool oom;
 } sweep;
@@ -70,10 +71,11 @@ static bool is_pure(const hn_node *n)
     return op && (op->traits & (HN_TRAIT_PURE | HN_TRAIT_CONTROL | HN_TRAIT_RANDOM));
 }
 
-/* Impure nodes of every level, and the outputs of the root; bodies' outputs follow when their owner is alive. */
+/* Impure nodes of every level, and the outputs of the root; bodies' outputs follow when their owner is alive.
+ */
 static void mark_roots(sweep *s, const hn_graph *g)
 {
-    HN_FOR_NODES(n, g) {
+    HN_FOR_NODES (n, g) {
         if (!is_pure(n)) mark_node(s, n);
         for (int i = 0; i < n->n_body; i++)
             if (n->body[i]) mark_roots(s, n->body[i]);
@@ -127,7 +129,7 @@ static void drop_unread_consts(hn_graph *g)
     for (int i = 0; i < g->consts.n; i++)
         if (g->consts.at[i]->n_uses) g->consts.at[n++] = g->consts.at[i];
     g->consts.n = n;
-    HN_FOR_NODES(node, g)
+    HN_FOR_NODES (node, g)
         for (int i = 0; i < node->n_body; i++)
             if (node->body[i]) drop_unread_consts(node->body[i]);
 }
@@ -143,7 +145,7 @@ static void drop_dead_symbols(hn_graph *root)
 
 int hn_sweep_dead(hn_graph *g)
 {
-    sweep s = { .root = g->root, .arena = hn_arena_create() };
+    sweep s = {.root = g->root, .arena = hn_arena_create()};
     int n_gone = 0;
     if (!s.arena) return 0;
     s.alive = HN_NEW_N(s.arena, uint8_t, g->root->next_id + 1);

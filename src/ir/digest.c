@@ -1,9 +1,9 @@
 /*
  * Content hash of a computation.
  *
- * Values are numbered as a depth-first walk from the outputs meets them, operands first, so that neither names, ids, the
- * order of independent nodes nor dead nodes count, while sharing does (a kernel for x*x is not one for x*y). Symbols are
- * numbered by first appearance, with kind and bounds.
+ * Values are numbered as a depth-first walk from the outputs meets them, operands first, so that neither
+ * names, ids, the order of independent nodes nor dead nodes count, while sharing does (a kernel for x*x is
+ * not one for x*y). Symbols are numbered by first appearance, with kind and bounds.
  */
 #include "ir/ir_int.h"
 
@@ -14,10 +14,12 @@ typedef struct digester {
     const hn_graph *root;
     hn_arena *arena;
     hn_hasher h;
-    int64_t *number;  /* by value id; 0: not met */
+    int64_t *number; /* by value id; 0: not met */
     int64_t next;
     int64_t *sym_number; /* by -handle; 0: not met */
     int64_t n_sym_number, next_sym;
+    uint64_t *dim_hash; /* by -handle; 0: not yet. Expressions share parts */
+    int64_t n_dim_hash;
     int nesting; /* of the graph that is hashed */
     bool oom;
 } digester;
@@ -73,19 +75,17 @@ static void gather_terms(digester *d, hn_expr_op op, hn_dim dim, uint64_t *term,
     term[(*n)++] = hash_dim(d, dim, depth + 1);
 }
 
-/* The expression as numbers; symbol order inside commutative operators, which follows names, does not count. */
-static uint64_t hash_dim(digester *d, hn_dim dim, int depth)
+/* The expression as numbers; symbol order inside commutative operators, which follows names, does not count.
+ */
+static uint64_t hash_expr(digester *d, hn_dim dim, int depth)
 {
     uint64_t part[MAX_TERMS + 2];
-    hn_dim x[3] = { 0 };
-    int64_t known;
+    hn_dim x[3] = {0};
     int n = 0;
-    if (hn_dim_known(d->root->syms, dim, &known)) return hn_hash64(&known, sizeof known, 1);
-    if (depth > MAX_DIM_DEPTH) return 0;
     const hn_expr_op op = hn_dim_expr(d->root->syms, dim, x);
     if (op == HN_EX_SYM) {
-        known = number_symbol(d, dim);
-        return hn_hash64(&known, sizeof known, 2);
+        const int64_t number = number_symbol(d, dim);
+        return hn_hash64(&number, sizeof number, 2);
     }
     if (is_commutative(op)) {
         gather_terms(d, op, x[0], part, &n, depth);
@@ -95,6 +95,33 @@ static uint64_t hash_dim(digester *d, hn_dim dim, int depth)
         for (; n < 3; n++)
             part[n] = hash_dim(d, x[n], depth + 1);
     return hn_hash64(part, (size_t)n * sizeof *part, 16 + (uint64_t)op);
+}
+
+static bool grow_dim_hash(digester *d, int64_t need)
+{
+    const int64_t n = HN_MAX(need + 1, 2 * d->n_dim_hash);
+    uint64_t *at = HN_NEW_N(d->arena, uint64_t, n);
+    if (!at) return false;
+    for (int64_t i = 0; i < d->n_dim_hash; i++)
+        at[i] = d->dim_hash[i];
+    d->dim_hash = at;
+    d->n_dim_hash = n;
+    return true;
+}
+
+static uint64_t hash_dim(digester *d, hn_dim dim, int depth)
+{
+    int64_t known;
+    if (hn_dim_known(d->root->syms, dim, &known)) return hn_hash64(&known, sizeof known, 1);
+    if (depth > MAX_DIM_DEPTH || (-dim >= d->n_dim_hash && !grow_dim_hash(d, -dim))) {
+        d->oom = true;
+        return 0;
+    }
+    if (!d->dim_hash[-dim]) {
+        const uint64_t h = hash_expr(d, dim, depth);
+        d->dim_hash[-dim] = h;
+    }
+    return d->dim_hash[-dim];
 }
 
 static void add_dim(digester *d, hn_dim dim)
@@ -252,9 +279,9 @@ static bool settled(digester *d, const hn_value *v)
 
 static void visit(digester *d, const hn_value *v)
 {
-    HN_VEC(frame) stack = { 0 };
+    HN_VEC(frame) stack = {0};
     if (settled(d, v)) return;
-    if (!hn_vec_push(d->arena, &stack, ((frame){ v->def, 0 }))) d->oom = true;
+    if (!hn_vec_push(d->arena, &stack, ((frame){v->def, 0}))) d->oom = true;
     while (stack.n > 0 && !d->oom) {
         frame *f = &stack.at[stack.n - 1];
         if (f->next == f->n->n_in) {
@@ -264,13 +291,13 @@ static void visit(digester *d, const hn_value *v)
             continue;
         }
         const hn_value *x = f->n->in[f->next++].value;
-        if (!settled(d, x) && !hn_vec_push(d->arena, &stack, ((frame){ x->def, 0 }))) d->oom = true;
+        if (!settled(d, x) && !hn_vec_push(d->arena, &stack, ((frame){x->def, 0}))) d->oom = true;
     }
 }
 
 static bool init(digester *d, const hn_graph *g)
 {
-    *d = (digester){ .root = g->root, .arena = hn_arena_create() };
+    *d = (digester){.root = g->root, .arena = hn_arena_create()};
     if (!d->arena) return false;
     for (int i = 0; i < hn_sym_count(d->root->syms); i++)
         d->n_sym_number = HN_MAX(d->n_sym_number, 1 - hn_sym_at(d->root->syms, i));
@@ -284,7 +311,7 @@ static bool init(digester *d, const hn_graph *g)
 hn_digest hn_graph_digest(const hn_graph *g)
 {
     digester d;
-    hn_digest r = { 0, 0 };
+    hn_digest r = {0, 0};
     if (init(&d, g)) {
         add_signature(&d, g);
         add_outputs(&d, g);

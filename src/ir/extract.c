@@ -4,7 +4,7 @@
 typedef struct extraction {
     hn_copier c;
     hn_graph *to;
-    uint8_t *inside; /* by value id: 1 yielded by a chosen node or within its bodies */
+    uint8_t *inside;            /* by value id: 1 yielded by a chosen node or within its bodies */
     HN_VEC(hn_value *) outside; /* what each input stands for */
 } extraction;
 
@@ -24,7 +24,8 @@ static void mark_inside(extraction *x, const hn_node *n)
             x->inside[g->in[i]->id] = 1;
         for (int i = 0; i < g->consts.n; i++)
             x->inside[g->consts.at[i]->id] = 1;
-        HN_FOR_NODES(m, g) mark_inside(x, m);
+        HN_FOR_NODES (m, g)
+            mark_inside(x, m);
     }
 }
 
@@ -47,7 +48,8 @@ static void bring_operands(extraction *x, const hn_node *n)
     for (int b = 0; b < n->n_body; b++) {
         const hn_graph *g = n->body[b];
         if (!g) continue;
-        HN_FOR_NODES(m, g) bring_operands(x, m);
+        HN_FOR_NODES (m, g)
+            bring_operands(x, m);
         for (int i = 0; i < g->n_out; i++)
             bring_in(x, g->out[i].value);
     }
@@ -61,7 +63,7 @@ static bool is_ready(const extraction *x, const hn_node *n)
     }
     for (int b = 0; b < n->n_body; b++) {
         if (!n->body[b]) continue;
-        HN_FOR_NODES(m, n->body[b])
+        HN_FOR_NODES (m, n->body[b])
             for (int i = 0; i < m->n_in; i++) {
                 const hn_value *v = m->in[i].value;
                 if (v && v->graph == n->graph && x->inside[v->id] && !x->c.map[v->id]) return false;
@@ -100,9 +102,10 @@ static void settle_symbols(extraction *x)
     }
 }
 
-hn_graph *hn_extract(hn_arena *a, hn_node *const *node, int n_node, hn_value *const *out, int n_out, hn_value ***ret_in)
+hn_graph *hn_extract(hn_arena *a, hn_node *const *node, int n_node, hn_value *const *out, int n_out,
+                     hn_value ***ret_in)
 {
-    extraction x = { 0 };
+    extraction x = {0};
     if (n_node < 1) return NULL;
     const hn_graph *root = node[0]->graph->root;
     x.to = hn_graph_new(a, "");

@@ -6,7 +6,8 @@
 
 /* ---- names ---- */
 
-/* Open addressing. A slot whose value has been renamed since is stale: it matches no name and is dropped on growth. */
+/* Open addressing. A slot whose value has been renamed since is stale: it matches no name and is dropped on
+ * growth. */
 struct hn_names {
     hn_value **slot;
     uint32_t n, cap; /* stale slots count in n; cap is a power of two */
@@ -28,7 +29,7 @@ static hn_value **name_slot(const struct hn_names *t, const char *name)
 
 static bool names_grow(hn_arena *a, struct hn_names *t)
 {
-    struct hn_names next = { .cap = t->cap ? 2 * t->cap : 64 };
+    struct hn_names next = {.cap = t->cap ? 2 * t->cap : 64};
     next.slot = HN_NEW_N(a, hn_value *, next.cap);
     if (!next.slot) return false;
     for (uint32_t i = 0; i < t->cap; i++) {
@@ -62,7 +63,8 @@ hn_value *hn_graph_find(const hn_graph *g, const char *name)
     return names_find(g->root, name);
 }
 
-/* A free name made of stem and the value's id, which no other value shares; a model may still have used it. */
+/* A free name made of stem and the value's id, which no other value shares; a model may still have used it.
+ */
 static const char *fresh_name(hn_value *v, const char *stem)
 {
     const hn_graph *root = v->graph->root;
@@ -107,7 +109,7 @@ static void bind_pending(hn_graph *root, hn_value *v)
 {
     for (int i = 0; i < root->pending.n; i++) {
         const struct hn_pending_dim *p = &root->pending.at[i];
-        const struct hn_value_dim item = { .sym = p->sym, .value = v, .elem = p->elem };
+        const struct hn_value_dim item = {.sym = p->sym, .value = v, .elem = p->elem};
         if (strcmp(p->name, v->name) == 0) (void)hn_vec_push(root->arena, &root->value_dims, item);
     }
 }
@@ -179,7 +181,8 @@ hn_value *hn_graph_input(hn_graph *g, const char *name, const hn_tdesc *type)
 {
     hn_value *v = hn_value_new(g, name, "in");
     if (!v) return NULL;
-    if (g->n_in == g->cap_in && !hn_vec_grow_(g->arena, (void **)&g->in, &g->cap_in, sizeof *g->in)) return NULL;
+    if (g->n_in == g->cap_in && !hn_vec_grow_(g->arena, (void **)&g->in, &g->cap_in, sizeof *g->in))
+        return NULL;
     v->type = *type;
     v->def_index = g->n_in;
     g->in[g->n_in++] = v;
@@ -196,7 +199,7 @@ static bool grow_outputs(hn_graph *g)
     for (int i = 0; i < g->n_out; i++) {
         hn_value *v = g->out[i].value;
         hn_use_drop(&g->out[i]);
-        out[i] = (hn_use){ .graph = g, .index = i };
+        out[i] = (hn_use){.graph = g, .index = i};
         hn_use_link(&out[i], v);
         name[i] = g->out_name[i];
     }
@@ -213,7 +216,7 @@ void hn_graph_output(hn_graph *g, hn_value *v, const char *name)
     if (!text) return;
     const int i = g->n_out++;
     g->out_name[i] = text;
-    g->out[i] = (hn_use){ .graph = g, .index = i };
+    g->out[i] = (hn_use){.graph = g, .index = i};
     hn_use_link(&g->out[i], v);
 }
 
@@ -248,7 +251,8 @@ hn_digest hn_data_digest(hn_data *d)
 /* Symbol names are words of [A-Za-z0-9_] so that expressions print and parse; values have any name. */
 static hn_dim add_value_symbol(hn_graph *root, const hn_value *v, int elem)
 {
-    char *word = hn_arena_printf(root->arena, elem < 0 ? "%s_d%d" : "%s_%d", v->name, elem < 0 ? -1 - elem : elem);
+    char *word =
+        hn_arena_printf(root->arena, elem < 0 ? "%s_d%d" : "%s_%d", v->name, elem < 0 ? -1 - elem : elem);
     if (!word) return 0;
     for (char *s = word; *s; s++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *s)) *s = '_';
@@ -262,10 +266,11 @@ hn_dim hn_graph_value_dim(hn_graph *g, hn_value *v, int elem)
 {
     hn_graph *root = g->root;
     for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == v && root->value_dims.at[i].elem == elem) return root->value_dims.at[i].sym;
+        if (root->value_dims.at[i].value == v && root->value_dims.at[i].elem == elem)
+            return root->value_dims.at[i].sym;
 
     const hn_dim d = add_value_symbol(root, v, elem);
     if (d == 0) return 0;
-    const struct hn_value_dim item = { .sym = d, .value = v, .elem = elem };
+    const struct hn_value_dim item = {.sym = d, .value = v, .elem = elem};
     return hn_vec_push(root->arena, &root->value_dims, item) ? d : 0;
 }

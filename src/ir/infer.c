@@ -84,11 +84,21 @@ hone_status hn_call_of_node(const hn_node *n, hn_arena *a, hn_call *ret, hn_diag
         r.out_kind[i] = n->out[i]->kind;
     }
     *ret = (hn_call){
-        .op = op, .attr = r.attr, .n_in = n->n_in, .n_out = n->n_out,
-        .in = r.in, .in_kind = r.in_kind, .out = r.out, .out_kind = r.out_kind,
-        .content = r.content, .n_content = r.n_content, .data = r.data,
-        .syms = n->graph ? n->graph->syms : NULL, .body = n->body,
-        .value_dim = value_dim, .user = (void *)(uintptr_t)n,
+        .op = op,
+        .attr = r.attr,
+        .n_in = n->n_in,
+        .n_out = n->n_out,
+        .in = r.in,
+        .in_kind = r.in_kind,
+        .out = r.out,
+        .out_kind = r.out_kind,
+        .content = r.content,
+        .n_content = r.n_content,
+        .data = r.data,
+        .syms = n->graph ? n->graph->syms : NULL,
+        .body = n->body,
+        .value_dim = value_dim,
+        .user = (void *)(uintptr_t)n,
     };
     return HONE_OK;
 }
@@ -185,7 +195,7 @@ static hone_status infer_in(hn_node *n, hn_arena *scratch, hn_diag *dg)
     hn_call c;
     HN_TRY(hn_call_of_node(n, scratch, &c, dg));
     for (int i = 0; i < n->n_out; i++) {
-        c.out[i] = (hn_tdesc){ 0 };
+        c.out[i] = (hn_tdesc){0};
         c.out_kind[i] = HN_TENSOR;
     }
     if (!c.op->infer) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "%s has no inference", c.op->name);
@@ -217,7 +227,7 @@ hone_status hn_infer_node(hn_node *n, hn_diag *dg)
 
 static hone_status reinfer(hn_graph *g, hn_arena *scratch, hn_diag *dg)
 {
-    HN_FOR_NODES(n, g) {
+    HN_FOR_NODES (n, g) {
         for (int i = 0; i < n->n_body; i++)
             if (n->body[i]) HN_TRY(reinfer(n->body[i], scratch, dg));
         HN_TRY(infer_framed(n, scratch, dg));

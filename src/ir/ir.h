@@ -264,6 +264,12 @@ int hn_sweep_dead(hn_graph *g);
 /** Recompute the types and contents of every node, bodies first; raises where inference refuses. */
 hone_status hn_reinfer(hn_graph *g, hn_diag *dg);
 
+/**
+ * Put sub[i] in the place of symbol i (as hn_sym_at counts) in every type, content and attribute, bodies included, and
+ * infer again. Symbols that stay stand for themselves. Specialises a graph to known extents.
+ */
+hone_status hn_graph_subst(hn_graph *g, const hn_dim *sub, hn_diag *dg);
+
 /* ---- whole graphs ---- */
 /** Every failure of every invariant is added to list; true when clean. Cheap subset when !full. */
 bool hn_validate(const hn_graph *g, bool full, hn_diags *list);

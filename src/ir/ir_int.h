@@ -40,7 +40,8 @@ bool hn_attr_copy(hn_arena *a, hn_attr_kind kind, const hn_attr *from, hn_attr *
 /** The content of a constant from its bytes, where it is small and not a float. */
 void hn_content_of_const(hn_value *v);
 /** Sorted union of origin lists in the arena. */
-const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, const char *const *y, int n_y, int *ret_n);
+const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, const char *const *y, int n_y,
+                                   int *ret_n);
 
 /** An expression from its operator and operands (hn_dim_expr the other way round). */
 hn_dim hn_dim_make(hn_symtab *to, hn_expr_op op, const hn_dim x[3]);

@@ -163,11 +163,11 @@ static int n_named_values(const char *values)
 static hone_status check_attr(const hn_op_def *op, const hn_attr_schema *s, const hn_attr *a, hn_diag *dg)
 {
     if (s->kind == HN_ATTR_INT && s->values && (a->i < 0 || a->i >= n_named_values(s->values)))
-        return HN_RAISE(dg, HONE_E_INVALID, "attribute \"%s\" of %s is %lld, which is none of %s", s->name, op->name,
-                        (long long)a->i, s->values);
+        return HN_RAISE(dg, HONE_E_INVALID, "attribute \"%s\" of %s is %lld, which is none of %s", s->name,
+                        op->name, (long long)a->i, s->values);
     if (s->kind == HN_ATTR_DTYPE && (a->i < 0 || a->i >= HN_NDTYPES))
-        return HN_RAISE(dg, HONE_E_INVALID, "attribute \"%s\" of %s is %lld, which is no dtype", s->name, op->name,
-                        (long long)a->i);
+        return HN_RAISE(dg, HONE_E_INVALID, "attribute \"%s\" of %s is %lld, which is no dtype", s->name,
+                        op->name, (long long)a->i);
     return HONE_OK;
 }
 
@@ -178,11 +178,13 @@ static hone_status set_attrs(hn_node *n, const hn_op_def *op, const hn_build_arg
         const int i = hn_attr_index(op, s->name);
         if (i < 0) return HN_RAISE(dg, HONE_E_INVALID, "%s has no attribute \"%s\"", op->name, s->name);
         if (op->attrs[i].kind != s->kind)
-            return HN_RAISE(dg, HONE_E_INVALID, "attribute \"%s\" of %s is given with another kind", s->name, op->name);
+            return HN_RAISE(dg, HONE_E_INVALID, "attribute \"%s\" of %s is given with another kind", s->name,
+                            op->name);
         if (!hn_attr_copy(a, s->kind, &s->v, &n->attr[i])) return HN_NOMEM(dg);
     }
     for (int i = 0; i < op->n_attr; i++) {
-        if (args->attr && !hn_attr_copy(a, op->attrs[i].kind, &args->attr[i], &n->attr[i])) return HN_NOMEM(dg);
+        if (args->attr && !hn_attr_copy(a, op->attrs[i].kind, &args->attr[i], &n->attr[i]))
+            return HN_NOMEM(dg);
         if (n->attr[i].set) HN_TRY(check_attr(op, &op->attrs[i], &n->attr[i], dg));
         if (op->attrs[i].required && !n->attr[i].set)
             return HN_RAISE(dg, HONE_E_INVALID, "%s needs the attribute \"%s\"", op->name, op->attrs[i].name);
@@ -193,11 +195,11 @@ static hone_status set_attrs(hn_node *n, const hn_op_def *op, const hn_build_arg
 static hone_status check_counts(const hn_op_def *op, const hn_build_args *args, int n_out, hn_diag *dg)
 {
     if (args->n_in < op->min_in || args->n_in > op->max_in)
-        return HN_RAISE(dg, HONE_E_INVALID, "%s takes %d to %d operands, not %d", op->name, op->min_in, op->max_in,
-                        args->n_in);
+        return HN_RAISE(dg, HONE_E_INVALID, "%s takes %d to %d operands, not %d", op->name, op->min_in,
+                        op->max_in, args->n_in);
     if (n_out < op->min_out || n_out > op->max_out)
-        return HN_RAISE(dg, HONE_E_INVALID, "%s yields %d to %d results, not %d", op->name, op->min_out, op->max_out,
-                        n_out);
+        return HN_RAISE(dg, HONE_E_INVALID, "%s yields %d to %d results, not %d", op->name, op->min_out,
+                        op->max_out, n_out);
     for (int i = 0; i < op->min_in && !(op->traits & HN_TRAIT_CONTROL); i++)
         if (!args->in[i]) return HN_RAISE(dg, HONE_E_INVALID, "operand %d of %s is missing", i, op->name);
     return HONE_OK;
@@ -208,7 +210,8 @@ static int usual_outputs(const hn_op_def *op, const hn_build_args *args)
 {
     if (args->n_out > 0) return args->n_out;
     if (op->id == HN_OP_if && args->n_body) return args->body[0]->n_out;
-    if (op->id == HN_OP_loop && args->n_body) return args->body[0]->n_out; /* less the condition, plus the trips */
+    if (op->id == HN_OP_loop && args->n_body)
+        return args->body[0]->n_out; /* less the condition, plus the trips */
     return op->min_out;
 }
 
@@ -274,7 +277,8 @@ static hone_status attach_bodies(hn_node *n, const hn_op_def *op, const hn_build
     for (int i = 0; i < n->n_body; i++) {
         hn_graph *g = args->body[i];
         if (!g || g->owner || g->parent != n->graph)
-            return HN_RAISE(dg, HONE_E_INVALID, "body %d of %s is missing, shared or belongs elsewhere", i, op->name);
+            return HN_RAISE(dg, HONE_E_INVALID, "body %d of %s is missing, shared or belongs elsewhere", i,
+                            op->name);
         n->body[i] = g;
     }
     return HONE_OK;
@@ -328,22 +332,28 @@ hn_node *hn_build_full(hn_builder *b, const hn_build_args *args)
 
 hn_node *hn_build(hn_builder *b, hn_op op, int n_in, hn_value *const *in, const hn_attr_set *attrs, int n_out)
 {
-    const hn_build_args args = { .op = op, .n_in = n_in, .in = in, .attrs = attrs, .n_out = n_out };
+    const hn_build_args args = {.op = op, .n_in = n_in, .in = in, .attrs = attrs, .n_out = n_out};
     return hn_build_full(b, &args);
 }
 
-hn_node *hn_build_bodies(hn_builder *b, hn_op op, int n_in, hn_value *const *in, const hn_attr_set *attrs, int n_out,
-                         int n_body, hn_graph *const *take_body)
+hn_node *hn_build_bodies(hn_builder *b, hn_op op, int n_in, hn_value *const *in, const hn_attr_set *attrs,
+                         int n_out, int n_body, hn_graph *const *take_body)
 {
-    const hn_build_args args = { .op = op, .n_in = n_in, .in = in, .attrs = attrs, .n_out = n_out,
-                                 .n_body = n_body, .body = take_body };
+    const hn_build_args args = {.op = op,
+                                .n_in = n_in,
+                                .in = in,
+                                .attrs = attrs,
+                                .n_out = n_out,
+                                .n_body = n_body,
+                                .body = take_body};
     return hn_build_full(b, &args);
 }
 
 /* ---- changing ---- */
 
 /* Sorted and unique; the lists are short (a handful of import paths). */
-const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, const char *const *y, int n_y, int *ret_n)
+const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, const char *const *y, int n_y,
+                                   int *ret_n)
 {
     if (!n_y || (x == y && n_x == n_y)) {
         *ret_n = n_x;
@@ -371,7 +381,7 @@ const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, c
 
 static void move_uses(hn_value *v, hn_value *w)
 {
-    HN_FOR_USES(u, v) {
+    HN_FOR_USES (u, v) {
         if (u->node && u->node == w->def) continue;
         hn_use_drop(u);
         hn_use_link(u, w);
@@ -411,7 +421,8 @@ void hn_set_attr(hn_node *n, const char *name, hn_attr v)
     const hn_op_def *op = hn_op_of(n);
     const int i = op ? hn_attr_index(op, name) : -1;
     if (HN_NEVER(i < 0)) return;
-    (void)hn_attr_copy(n->graph->arena, op->attrs[i].kind, &v, &n->attr[i]); /* the arena remembers a failure */
+    (void)hn_attr_copy(n->graph->arena, op->attrs[i].kind, &v,
+                       &n->attr[i]); /* the arena remembers a failure */
 }
 
 hone_status hn_node_set_body(hn_node *n, int i, hn_graph *body)
@@ -435,7 +446,8 @@ static void detach_node(hn_node *n)
 /* A body that goes away no longer reads what it captured. */
 static void detach_graph(hn_graph *g)
 {
-    HN_FOR_NODES(n, g) detach_node(n);
+    HN_FOR_NODES (n, g)
+        detach_node(n);
     for (int i = 0; i < g->n_out; i++)
         hn_use_drop(&g->out[i]);
 }

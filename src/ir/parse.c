@@ -1,9 +1,7 @@
 /* Text to graph; docs/ir.md has the grammar. Every mistake is reported with its line and column. */
-#include "ir/text.h"
+#include "ir/lex.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,167 +12,9 @@ enum {
 };
 static const int64_t MAX_FILL_BYTES = (int64_t)256 << 20; /* of constants whose bytes follow from the name */
 
-typedef struct parser {
-    const char *text, *at;
-    hn_arena *arena;   /* the graph's */
-    hn_arena *scratch; /* names and lists until they are copied */
-    hn_graph *g;       /* the body being read */
-    const hn_graph *source; /* whose constants a digest may name; NULL */
-    int depth;
-    hn_diag *dg;
-} parser;
-
-/* ---- mistakes ---- */
-
-static hone_status fail_at(parser *p, const char *at, const char *fmt, ...) HN_PRINTF(3, 4);
-
-static hone_status fail_at(parser *p, const char *at, const char *fmt, ...)
+static hone_status dim(hn_parser *p, hn_dim *ret)
 {
-    char text[400];
-    int line = 1, column = 1;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    for (const char *s = p->text; s < at && *s; s++) {
-        column++;
-        if (*s == '\n') {
-            line++;
-            column = 1;
-        }
-    }
-    return HN_RAISE(p->dg, HONE_E_FORMAT, "line %d, column %d: %s", line, column, text);
-}
-
-#define FAIL(p, ...) fail_at((p), (p)->at, __VA_ARGS__)
-
-/* ---- words ---- */
-
-static void skip_space(parser *p)
-{
-    for (;; p->at++) {
-        if (*p->at == ';') p->at += strcspn(p->at, "\n");
-        if (*p->at == '\0' || !strchr(" \t\r\n", *p->at)) return;
-    }
-}
-
-static bool take(parser *p, char c)
-{
-    skip_space(p);
-    if (*p->at != c) return false;
-    p->at++;
-    return true;
-}
-
-static hone_status expect(parser *p, char c)
-{
-    if (take(p, c)) return HONE_OK;
-    return FAIL(p, "\"%c\" is expected here", c);
-}
-
-static size_t word_length(const parser *p)
-{
-    size_t n = 0;
-    while (hn_text_is_name_char(p->at[n]))
-        n++;
-    return n;
-}
-
-static bool take_word(parser *p, const char *word)
-{
-    skip_space(p);
-    const size_t n = strlen(word);
-    if (word_length(p) != n || memcmp(p->at, word, n) != 0) return false;
-    p->at += n;
-    return true;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* After the opening quote. */
-static hone_status quoted(parser *p, const char **ret)
-{
-    const char *start = p->at;
-    char *to = HN_NEW_N(p->scratch, char, strcspn(p->at, "\n") + 1);
-    size_t n = 0;
-    if (!to) return HN_NOMEM(p->dg);
-    for (; *p->at != '"'; p->at++) {
-        char c = *p->at;
-        if (c == '\0' || c == '\n') return fail_at(p, start, "the quoted text does not end");
-        if (c == '\\') {
-            c = *++p->at;
-            if (c == 'x' && hex_digit(p->at[1]) >= 0 && hex_digit(p->at[2]) >= 0) {
-                c = (char)(16 * hex_digit(p->at[1]) + hex_digit(p->at[2]));
-                p->at += 2;
-                if (c == '\0') return FAIL(p, "a text cannot hold a zero byte");
-            } else if (c != '"' && c != '\\')
-                return FAIL(p, "only \\\", \\\\ and \\xHH may follow a backslash");
-        }
-        to[n++] = c;
-    }
-    p->at++;
-    *ret = to;
-    return HONE_OK;
-}
-
-static hone_status text(parser *p, const char **ret)
-{
-    if (take(p, '"')) return quoted(p, ret);
-    return FAIL(p, "a quoted text is expected here");
-}
-
-static hone_status name(parser *p, const char **ret)
-{
-    if (take(p, '"')) {
-        const char *start = p->at - 1;
-        HN_TRY(quoted(p, ret));
-        return **ret ? HONE_OK : fail_at(p, start, "a name cannot be empty");
-    }
-    const size_t n = word_length(p);
-    if (n == 0) return FAIL(p, "a name is expected here");
-    *ret = hn_arena_strndup(p->scratch, p->at, n);
-    if (!*ret) return HN_NOMEM(p->dg);
-    if (!hn_text_is_plain(*ret)) return FAIL(p, "\"%s\" means something else; as a name it needs quotes", *ret);
-    p->at += n;
-    return HONE_OK;
-}
-
-/* The characters of a number, copied out for the strict readers of base. */
-static const char *number_text(parser *p, char dst[64])
-{
-    skip_space(p);
-    const size_t n = strspn(p->at, "+-.0123456789abcdefghijklmnopqrstuvwxyzE");
-    if (n == 0 || n >= 64) return NULL;
-    memcpy(dst, p->at, n);
-    dst[n] = '\0';
-    p->at += n;
-    return dst;
-}
-
-static hone_status integer(parser *p, int64_t *ret)
-{
-    char buf[64];
-    const char *start = p->at, *s = number_text(p, buf);
-    if (!s || !hn_parse_i64(s, ret)) return fail_at(p, start, "an integer is expected here");
-    return HONE_OK;
-}
-
-static hone_status number(parser *p, double *ret)
-{
-    char buf[64];
-    const char *start = p->at, *s = number_text(p, buf);
-    if (!s || !hn_parse_f64(s, ret)) return fail_at(p, start, "a number is expected here");
-    return HONE_OK;
-}
-
-static hone_status dim(parser *p, hn_dim *ret)
-{
-    skip_space(p);
+    hn_lex_space(p);
     const size_t n = hn_dim_parse(p->g->syms, p->at, ret);
     if (n == 0) return FAIL(p, "an extent is expected here");
     p->at += n;
@@ -183,38 +23,39 @@ static hone_status dim(parser *p, hn_dim *ret)
 
 /* ---- types ---- */
 
-static hone_status extents(parser *p, hn_tdesc *ret)
+static hone_status extents(hn_parser *p, hn_tdesc *ret)
 {
-    while (!take(p, ']')) {
+    while (!hn_lex_take(p, ']')) {
         int64_t known;
-        if (ret->rank && expect(p, ',') != HONE_OK) return HONE_E_FORMAT;
+        if (ret->rank && hn_lex_expect(p, ',') != HONE_OK) return HONE_E_FORMAT;
         if (ret->rank == HN_MAX_RANK) return FAIL(p, "a tensor has at most %d axes", HN_MAX_RANK);
         const char *start = p->at;
         HN_TRY(dim(p, &ret->dim[ret->rank]));
         if (hn_dim_known(p->g->syms, ret->dim[ret->rank], &known) && known < 0)
-            return fail_at(p, start, "an extent cannot be negative");
+            return hn_lex_fail(p, start, "an extent cannot be negative");
         ret->rank++;
     }
     return HONE_OK;
 }
 
-static hone_status tensor_type(parser *p, hn_tdesc *ret)
+static hone_status tensor_type(hn_parser *p, hn_tdesc *ret)
 {
-    skip_space(p);
-    const size_t n = word_length(p);
-    *ret = (hn_tdesc){ .dtype = hn_dtype_parse(p->at, n) };
+    hn_lex_space(p);
+    const size_t n = hn_lex_word(p);
+    *ret = (hn_tdesc){.dtype = hn_dtype_parse(p->at, n)};
     if (ret->dtype == HN_NONE) return FAIL(p, "\"%.*s\" is no dtype", (int)HN_MIN(n, 40), p->at);
     p->at += n;
     return *p->at == '[' ? (p->at++, extents(p, ret)) : HONE_OK;
 }
 
-static hone_status layout(parser *p, int rank, hn_layout *ret)
+static hone_status layout(hn_parser *p, int rank, hn_layout *ret)
 {
-    const size_t n = word_length(p);
+    const size_t n = hn_lex_word(p);
     int seen = 0;
     if (!hn_layout_parse(p->at, n, ret)) return FAIL(p, "\"%.*s\" is no layout", (int)HN_MIN(n, 40), p->at);
     for (int i = 0; i < ret->n; i++) {
-        if (ret->at[i].axis < 0 || ret->at[i].axis >= rank) return FAIL(p, "the layout names an axis that is not there");
+        if (ret->at[i].axis < 0 || ret->at[i].axis >= rank)
+            return FAIL(p, "the layout names an axis that is not there");
         seen |= ret->at[i].block == 0 ? 1 << ret->at[i].axis : 0;
     }
     if (seen != (1 << rank) - 1) return FAIL(p, "the layout leaves an axis out");
@@ -229,17 +70,17 @@ typedef struct value_type {
     hn_layout layout;
 } value_type;
 
-static hone_status type(parser *p, value_type *ret)
+static hone_status type(hn_parser *p, value_type *ret)
 {
-    *ret = (value_type){ .given = true };
-    if (take_word(p, "seq"))
+    *ret = (value_type){.given = true};
+    if (hn_lex_take_word(p, "seq"))
         ret->kind = HN_SEQUENCE;
-    else if (take_word(p, "opt"))
+    else if (hn_lex_take_word(p, "opt"))
         ret->kind = HN_OPTIONAL;
     if (ret->kind != HN_TENSOR) {
-        HN_TRY(expect(p, '('));
+        HN_TRY(hn_lex_expect(p, '('));
         HN_TRY(tensor_type(p, &ret->type));
-        return expect(p, ')');
+        return hn_lex_expect(p, ')');
     }
     HN_TRY(tensor_type(p, &ret->type));
     return *p->at == '@' ? (p->at++, layout(p, ret->type.rank, &ret->layout)) : HONE_OK;
@@ -247,33 +88,33 @@ static hone_status type(parser *p, value_type *ret)
 
 /* ---- symbols ---- */
 
-static hone_status bound(parser *p, int64_t *ret)
+static hone_status bound(hn_parser *p, int64_t *ret)
 {
-    if (take_word(p, "inf")) {
+    if (hn_lex_take_word(p, "inf")) {
         *ret = INT64_MAX;
         return HONE_OK;
     }
-    skip_space(p);
+    hn_lex_space(p);
     if (strncmp(p->at, "-inf", 4) == 0) {
         p->at += 4;
         *ret = INT64_MIN;
         return HONE_OK;
     }
-    return integer(p, ret);
+    return hn_lex_integer(p, ret);
 }
 
-static hone_status bounds(parser *p, hn_sym *s)
+static hone_status bounds(hn_parser *p, hn_sym *s)
 {
     const char *start = p->at;
     int64_t min, opt, max;
     HN_TRY(bound(p, &min));
-    HN_TRY(expect(p, ','));
+    HN_TRY(hn_lex_expect(p, ','));
     HN_TRY(bound(p, &opt));
-    HN_TRY(expect(p, ','));
+    HN_TRY(hn_lex_expect(p, ','));
     HN_TRY(bound(p, &max));
-    HN_TRY(expect(p, ']'));
+    HN_TRY(hn_lex_expect(p, ']'));
     if (min > opt || opt > max || (s->kind == HN_SYM_INPUT && min < 0))
-        return fail_at(p, start, "bounds are minimum, usual and maximum, in this order");
+        return hn_lex_fail(p, start, "bounds are minimum, usual and maximum, in this order");
     s->min = min;
     s->opt = opt;
     s->max = max;
@@ -281,48 +122,48 @@ static hone_status bounds(parser *p, hn_sym *s)
 }
 
 /* "value[3]" or "value#1": remembered until a value of that name is made. */
-static hone_status definer(parser *p, hn_dim sym)
+static hone_status definer(hn_parser *p, hn_dim sym)
 {
     int64_t k;
-    struct hn_pending_dim d = { .sym = sym };
+    struct hn_pending_dim d = {.sym = sym};
     const char *value;
-    HN_TRY(name(p, &value));
-    const bool axis = take(p, '#');
-    if (!axis) HN_TRY(expect(p, '['));
-    HN_TRY(integer(p, &k));
-    if (!axis) HN_TRY(expect(p, ']'));
+    HN_TRY(hn_lex_name(p, &value));
+    const bool axis = hn_lex_take(p, '#');
+    if (!axis) HN_TRY(hn_lex_expect(p, '['));
+    HN_TRY(hn_lex_integer(p, &k));
+    if (!axis) HN_TRY(hn_lex_expect(p, ']'));
     if (k < 0 || k >= (axis ? HN_MAX_RANK : INT32_MAX)) return FAIL(p, "there is no such element or axis");
     d.elem = axis ? HN_DIM_OF_AXIS((int)k) : (int)k;
     d.name = hn_arena_strdup(p->arena, value);
     return d.name && hn_vec_push(p->arena, &p->g->root->pending, d) ? HONE_OK : HN_NOMEM(p->dg);
 }
 
-static hone_status symbol(parser *p)
+static hone_status symbol(hn_parser *p)
 {
     const char *start = p->at, *word;
     if (p->g->parent) return FAIL(p, "symbols are declared outside bodies");
-    HN_TRY(name(p, &word));
-    if (hn_sym_find(p->g->syms, word)) return fail_at(p, start, "symbol \"%s\" is already there", word);
-    const bool by_value = take(p, '=');
+    HN_TRY(hn_lex_name(p, &word));
+    if (hn_sym_find(p->g->syms, word)) return hn_lex_fail(p, start, "symbol \"%s\" is already there", word);
+    const bool by_value = hn_lex_take(p, '=');
     const hn_dim d = hn_sym_add(p->g->syms, word, by_value ? HN_SYM_VALUE : HN_SYM_INPUT);
     hn_sym *s = hn_sym_get(p->g->syms, d);
     if (!s) return HN_NOMEM(p->dg);
-    if (by_value && !take_word(p, "_")) HN_TRY(definer(p, d));
-    return take(p, '[') ? bounds(p, s) : HONE_OK;
+    if (by_value && !hn_lex_take_word(p, "_")) HN_TRY(definer(p, d));
+    return hn_lex_take(p, '[') ? bounds(p, s) : HONE_OK;
 }
 
 /* ---- inputs and constants ---- */
 
-static hone_status new_name(parser *p, const char **ret)
+static hone_status new_name(hn_parser *p, const char **ret)
 {
-    skip_space(p);
+    hn_lex_space(p);
     const char *start = p->at;
-    HN_TRY(name(p, ret));
-    if (hn_graph_find(p->g, *ret)) return fail_at(p, start, "\"%s\" is already there", *ret);
+    HN_TRY(hn_lex_name(p, ret));
+    if (hn_graph_find(p->g, *ret)) return hn_lex_fail(p, start, "\"%s\" is already there", *ret);
     return HONE_OK;
 }
 
-static hone_status input(parser *p)
+static hone_status input(hn_parser *p)
 {
     const char *word;
     value_type t;
@@ -335,76 +176,79 @@ static hone_status input(parser *p)
     return HONE_OK;
 }
 
-static hone_status element(parser *p, hn_dtype t, int64_t i, void *at)
+static hone_status element(hn_parser *p, hn_dtype t, int64_t i, void *at)
 {
     char buf[64];
     double f;
     int64_t x;
     const char *start = p->at;
     if (hn_dtype_is_float(t)) {
-        HN_TRY(number(p, &f));
+        HN_TRY(hn_lex_number(p, &f));
         if (isnan(f)) f = (double)NAN;
         hn_narrow_f64(t, &f, 1, at, i, true);
         return HONE_OK;
     }
-    const char *s = number_text(p, buf);
+    const char *s = hn_lex_number_text(p, buf);
     if (s && t == HN_U64 && *s >= '0' && *s <= '9' && s[strspn(s, "0123456789")] == '\0' && strlen(s) <= 20)
         x = (int64_t)strtoull(s, NULL, 10);
     else if (!s || !hn_parse_i64(s, &x))
-        return fail_at(p, start, "an integer is expected here");
-    if (hn_wrap_i64(t, x) != x) return fail_at(p, start, "%lld does not fit %s", (long long)x, hn_dtype_name(t));
+        return hn_lex_fail(p, start, "an integer is expected here");
+    if (hn_wrap_i64(t, x) != x)
+        return hn_lex_fail(p, start, "%lld does not fit %s", (long long)x, hn_dtype_name(t));
     hn_narrow_i64(t, &x, 1, at, i);
     return HONE_OK;
 }
 
-static hone_status value_data(parser *p, hn_dtype t, int64_t n, void *at)
+static hone_status value_data(hn_parser *p, hn_dtype t, int64_t n, void *at)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (i) HN_TRY(expect(p, ','));
+        if (i) HN_TRY(hn_lex_expect(p, ','));
         HN_TRY(element(p, t, i, at));
     }
-    if (!take(p, '}')) return FAIL(p, "%lld elements are expected", (long long)n);
+    if (!hn_lex_take(p, '}')) return FAIL(p, "%lld elements are expected", (long long)n);
     return HONE_OK;
 }
 
-static hone_status hex_data(parser *p, int64_t bytes, uint8_t *at)
+static hone_status hex_data(hn_parser *p, int64_t bytes, uint8_t *at)
 {
     for (int64_t i = 0; i < bytes; i++) {
-        const int hi = hex_digit(p->at[0]), lo = hi < 0 ? -1 : hex_digit(p->at[1]);
+        const int hi = hn_lex_hex(p->at[0]), lo = hi < 0 ? -1 : hn_lex_hex(p->at[1]);
         if (lo < 0) return FAIL(p, "%lld bytes of two hex digits are expected", (long long)bytes);
         at[i] = (uint8_t)(16 * hi + lo);
         p->at += 2;
     }
-    return hex_digit(*p->at) < 0 ? HONE_OK : FAIL(p, "%lld bytes of two hex digits are expected", (long long)bytes);
+    return hn_lex_hex(*p->at) < 0 ? HONE_OK
+                                  : FAIL(p, "%lld bytes of two hex digits are expected", (long long)bytes);
 }
 
-static hone_status source_data(parser *p, const char *word, int64_t bytes, hn_data *ret)
+static hone_status source_data(hn_parser *p, const char *word, int64_t bytes, hn_data *ret)
 {
     const char *start = p->at;
-    char digest[HN_DIGEST_TEXT] = { 0 };
+    char digest[HN_DIGEST_TEXT] = {0};
     hn_digest d;
-    const size_t n = word_length(p);
+    const size_t n = hn_lex_word(p);
     if (n < sizeof digest) memcpy(digest, p->at, n);
     if (!hn_digest_parse(digest, &d)) return FAIL(p, "a digest of 32 hex digits is expected here");
     p->at += n;
     const hn_value *v = p->source ? hn_graph_find(p->source, word) : NULL;
     if (!v || !v->data || v->data->bytes != (size_t)bytes || !hn_digest_eq(hn_data_digest(v->data), d)) {
-        hn_hint(p->dg, "texts leave out the bytes of large constants; parse them together with the graph they came from");
-        return fail_at(p, start, "the bytes of \"%s\" are not at hand", word);
+        hn_hint(p->dg, "texts leave out the bytes of large constants; parse them together with the graph "
+                       "they came from");
+        return hn_lex_fail(p, start, "the bytes of \"%s\" are not at hand", word);
     }
     *ret = *v->data;
     return HONE_OK;
 }
 
-static hone_status const_data(parser *p, const char *word, const hn_tdesc *t, hn_data *ret)
+static hone_status const_data(hn_parser *p, const char *word, const hn_tdesc *t, hn_data *ret)
 {
     const char *start = p->at;
     const int64_t n = hn_tdesc_numel_static(t), bytes = n < 0 ? -1 : hn_dtype_bytes(t->dtype, n);
     if (bytes < 0) return FAIL(p, "a constant needs known extents");
-    *ret = (hn_data){ .bytes = (size_t)bytes };
-    const bool given = take(p, '=');
-    if (given && take(p, '#')) return source_data(p, word, bytes, ret);
-    if (bytes > MAX_FILL_BYTES) return fail_at(p, start, "the constant is too large to be written");
+    *ret = (hn_data){.bytes = (size_t)bytes};
+    const bool given = hn_lex_take(p, '=');
+    if (given && hn_lex_take(p, '#')) return source_data(p, word, bytes, ret);
+    if (bytes > MAX_FILL_BYTES) return hn_lex_fail(p, start, "the constant is too large to be written");
     uint8_t *at = hn_arena_alloc(p->arena, (size_t)bytes + 1, 1);
     if (!at) return HN_NOMEM(p->dg);
     ret->at = at;
@@ -412,18 +256,18 @@ static hone_status const_data(parser *p, const char *word, const hn_tdesc *t, hn
         hn_text_fill(word, t->dtype, n, at);
         return HONE_OK;
     }
-    if (take(p, '{')) return value_data(p, t->dtype, n, at);
-    skip_space(p);
+    if (hn_lex_take(p, '{')) return value_data(p, t->dtype, n, at);
+    hn_lex_space(p);
     if (strncmp(p->at, "0x", 2) != 0) return FAIL(p, "{numbers}, 0x bytes or a # digest are expected here");
     p->at += 2;
     return hex_data(p, bytes, at);
 }
 
-static hone_status constant(parser *p)
+static hone_status constant(hn_parser *p)
 {
     const char *word;
     value_type t;
-    hn_data d = { 0 };
+    hn_data d = {0};
     HN_TRY(new_name(p, &word));
     HN_TRY(type(p, &t));
     if (t.kind != HN_TENSOR) return FAIL(p, "a constant is a tensor");
@@ -449,43 +293,45 @@ typedef struct statement {
     int n_origin;
 } statement;
 
-static hone_status results(parser *p, statement *s)
+static hone_status results(hn_parser *p, statement *s)
 {
     do {
         if (s->n_out == MAX_RESULTS) return FAIL(p, "a node has at most %d results", MAX_RESULTS);
-        skip_space(p);
+        hn_lex_space(p);
         const char *start = p->at;
         HN_TRY(new_name(p, &s->out[s->n_out]));
         for (int i = 0; i < s->n_out; i++)
-            if (strcmp(s->out[i], s->out[s->n_out]) == 0) return fail_at(p, start, "\"%s\" is twice here", s->out[i]);
-        skip_space(p);
+            if (strcmp(s->out[i], s->out[s->n_out]) == 0)
+                return hn_lex_fail(p, start, "\"%s\" is twice here", s->out[i]);
+        hn_lex_space(p);
         if (*p->at != ',' && *p->at != '=') HN_TRY(type(p, &s->out_type[s->n_out]));
         s->n_out++;
-    } while (take(p, ','));
-    return expect(p, '=');
+    } while (hn_lex_take(p, ','));
+    return hn_lex_expect(p, '=');
 }
 
-static hone_status operand(parser *p, hn_value **ret)
+static hone_status operand(hn_parser *p, hn_value **ret)
 {
     const char *word;
     *ret = NULL;
-    if (take_word(p, "_")) return HONE_OK;
-    skip_space(p);
+    if (hn_lex_take_word(p, "_")) return HONE_OK;
+    hn_lex_space(p);
     const char *start = p->at;
-    HN_TRY(name(p, &word));
+    HN_TRY(hn_lex_name(p, &word));
     hn_value *v = hn_graph_find(p->g, word);
-    if (!v || !hn_graph_encloses(v->graph, p->g)) return fail_at(p, start, "there is no value \"%s\" here", word);
+    if (!v || !hn_graph_encloses(v->graph, p->g))
+        return hn_lex_fail(p, start, "there is no value \"%s\" here", word);
     *ret = v;
     return HONE_OK;
 }
 
-static hone_status operands(parser *p, statement *s)
+static hone_status operands(hn_parser *p, statement *s)
 {
-    HN_VEC(hn_value *) in = { 0 };
-    HN_TRY(expect(p, '('));
-    while (!take(p, ')')) {
+    HN_VEC(hn_value *) in = {0};
+    HN_TRY(hn_lex_expect(p, '('));
+    while (!hn_lex_take(p, ')')) {
         hn_value *v;
-        if (in.n) HN_TRY(expect(p, ','));
+        if (in.n) HN_TRY(hn_lex_expect(p, ','));
         if (in.n == MAX_OPERANDS) return FAIL(p, "a node has at most %d operands", MAX_OPERANDS);
         HN_TRY(operand(p, &v));
         if (!hn_vec_push(p->scratch, &in, v)) return HN_NOMEM(p->dg);
@@ -495,17 +341,19 @@ static hone_status operands(parser *p, statement *s)
     return HONE_OK;
 }
 
-static hone_status attr_list(parser *p, hn_attr_kind kind, hn_attr *ret)
+static hone_status attr_list(hn_parser *p, hn_attr_kind kind, hn_attr *ret)
 {
-    HN_VEC(int64_t) is = { 0 };
-    HN_VEC(double) fs = { 0 };
-    HN_TRY(expect(p, '['));
-    for (int n = 0; !take(p, ']'); n++) {
+    HN_VEC(int64_t) is = {0};
+    HN_VEC(double) fs = {0};
+    HN_TRY(hn_lex_expect(p, '['));
+    for (int n = 0; !hn_lex_take(p, ']'); n++) {
         int64_t i = 0;
         double f = 0;
-        if (n) HN_TRY(expect(p, ','));
+        if (n) HN_TRY(hn_lex_expect(p, ','));
         if (n == MAX_LIST) return FAIL(p, "the list is too long");
-        HN_TRY(kind == HN_ATTR_FLOATS ? number(p, &f) : kind == HN_ATTR_DIMS ? dim(p, &i) : integer(p, &i));
+        HN_TRY(kind == HN_ATTR_FLOATS ? hn_lex_number(p, &f)
+               : kind == HN_ATTR_DIMS ? dim(p, &i)
+                                      : hn_lex_integer(p, &i));
         if (!(kind == HN_ATTR_FLOATS ? hn_vec_push(p->scratch, &fs, f) : hn_vec_push(p->scratch, &is, i)))
             return HN_NOMEM(p->dg);
     }
@@ -519,11 +367,11 @@ static hone_status attr_list(parser *p, hn_attr_kind kind, hn_attr *ret)
     return HONE_OK;
 }
 
-static hone_status attr_int(parser *p, const hn_attr_schema *s, hn_attr *ret)
+static hone_status attr_int(hn_parser *p, const hn_attr_schema *s, hn_attr *ret)
 {
-    skip_space(p);
-    if (!s->values) return integer(p, &ret->i);
-    const size_t n = word_length(p);
+    hn_lex_space(p);
+    if (!s->values) return hn_lex_integer(p, &ret->i);
+    const size_t n = hn_lex_word(p);
     const int i = hn_text_enum_index(s->values, p->at, n);
     if (i < 0) return FAIL(p, "\"%s\" is one of %s", s->name, s->values);
     p->at += n;
@@ -531,29 +379,30 @@ static hone_status attr_int(parser *p, const hn_attr_schema *s, hn_attr *ret)
     return HONE_OK;
 }
 
-static hone_status attr_dtype(parser *p, hn_attr *ret)
+static hone_status attr_dtype(hn_parser *p, hn_attr *ret)
 {
-    skip_space(p);
-    const size_t n = word_length(p);
+    hn_lex_space(p);
+    const size_t n = hn_lex_word(p);
     ret->i = hn_dtype_parse(p->at, n);
-    if (ret->i == HN_NONE && !(n == 4 && memcmp(p->at, "none", 4) == 0)) return FAIL(p, "a dtype is expected here");
+    if (ret->i == HN_NONE && !(n == 4 && memcmp(p->at, "none", 4) == 0))
+        return FAIL(p, "a dtype is expected here");
     p->at += n;
     return HONE_OK;
 }
 
-static hone_status attr_value(parser *p, const hn_attr_schema *s, hn_attr *ret)
+static hone_status attr_value(hn_parser *p, const hn_attr_schema *s, hn_attr *ret)
 {
     switch (s->kind) {
     case HN_ATTR_INT:
         return attr_int(p, s, ret);
     case HN_ATTR_FLOAT:
-        return number(p, &ret->f);
+        return hn_lex_number(p, &ret->f);
     case HN_ATTR_DIM:
         return dim(p, &ret->i);
     case HN_ATTR_DTYPE:
         return attr_dtype(p, ret);
     case HN_ATTR_STR:
-        return text(p, &ret->s);
+        return hn_lex_text(p, &ret->s);
     case HN_ATTR_INTS:
     case HN_ATTR_DIMS:
     case HN_ATTR_FLOATS:
@@ -562,38 +411,39 @@ static hone_status attr_value(parser *p, const hn_attr_schema *s, hn_attr *ret)
     return attr_list(p, s->kind, ret);
 }
 
-static hone_status attr(parser *p, const hn_op_def *op, statement *s)
+static hone_status attr(hn_parser *p, const hn_op_def *op, statement *s)
 {
-    skip_space(p);
+    hn_lex_space(p);
     char key[64];
     const char *start = p->at;
-    const size_t n = word_length(p);
+    const size_t n = hn_lex_word(p);
     if (n == 0 || n >= sizeof key) return FAIL(p, "an attribute is expected here");
     memcpy(key, p->at, n);
     key[n] = '\0';
     const int i = hn_attr_index(op, key);
     if (i < 0) return FAIL(p, "%s has no attribute \"%s\"", op->name, key);
     for (int k = 0; k < s->n_attr; k++)
-        if (s->attr[k].name == op->attrs[i].name) return fail_at(p, start, "attribute \"%s\" is twice here", key);
+        if (s->attr[k].name == op->attrs[i].name)
+            return hn_lex_fail(p, start, "attribute \"%s\" is twice here", key);
     p->at += n;
-    HN_TRY(expect(p, '='));
+    HN_TRY(hn_lex_expect(p, '='));
     hn_attr_set *to = &s->attr[s->n_attr++];
-    *to = (hn_attr_set){ .name = op->attrs[i].name, .kind = op->attrs[i].kind, .v = { .set = true } };
+    *to = (hn_attr_set){.name = op->attrs[i].name, .kind = op->attrs[i].kind, .v = {.set = true}};
     return attr_value(p, &op->attrs[i], &to->v);
 }
 
-static hone_status attrs(parser *p, const hn_op_def *op, statement *s)
+static hone_status attrs(hn_parser *p, const hn_op_def *op, statement *s)
 {
-    while (!take(p, '}')) {
-        if (s->n_attr) HN_TRY(expect(p, ','));
+    while (!hn_lex_take(p, '}')) {
+        if (s->n_attr) HN_TRY(hn_lex_expect(p, ','));
         HN_TRY(attr(p, op, s));
     }
     return HONE_OK;
 }
 
-static hone_status statements(parser *p, char end);
+static hone_status statements(hn_parser *p, char end);
 
-static hone_status body(parser *p, statement *s)
+static hone_status body(hn_parser *p, statement *s)
 {
     hn_graph *outer = p->g;
     if (p->depth == HN_MAX_NESTING) return FAIL(p, "bodies are nested more than %d deep", HN_MAX_NESTING);
@@ -609,14 +459,14 @@ static hone_status body(parser *p, statement *s)
 }
 
 /* "{" opens attributes when "key=" of this op follows and no call does: bodies begin with statements. */
-static bool opens_attrs(parser *p, const hn_op_def *op)
+static bool opens_attrs(hn_parser *p, const hn_op_def *op)
 {
     const char *start = p->at;
     char key[64];
     bool yes = false;
-    if (take(p, '{')) {
-        skip_space(p);
-        const size_t n = word_length(p);
+    if (hn_lex_take(p, '{')) {
+        hn_lex_space(p);
+        const size_t n = hn_lex_word(p);
         if (!hn_op_n_body(op->id) || *p->at == '}') {
             p->at = start;
             return true;
@@ -625,9 +475,9 @@ static bool opens_attrs(parser *p, const hn_op_def *op)
             memcpy(key, p->at, n);
             key[n] = '\0';
             p->at += n;
-            yes = hn_attr_index(op, key) >= 0 && take(p, '=');
-            skip_space(p);
-            p->at += yes ? word_length(p) : 0;
+            yes = hn_attr_index(op, key) >= 0 && hn_lex_take(p, '=');
+            hn_lex_space(p);
+            p->at += yes ? hn_lex_word(p) : 0;
             yes = yes && *p->at != '(';
         }
     }
@@ -635,33 +485,35 @@ static bool opens_attrs(parser *p, const hn_op_def *op)
     return yes;
 }
 
-static hone_status origins(parser *p, statement *s)
+static hone_status origins(hn_parser *p, statement *s)
 {
-    HN_VEC(const char *) list = { 0 };
+    HN_VEC(const char *) list = {0};
     do {
         const char *word;
-        skip_space(p);
+        hn_lex_space(p);
         const char *start = p->at;
-        HN_TRY(text(p, &word));
-        if (list.n && strcmp(list.at[list.n - 1], word) >= 0) return fail_at(p, start, "origins are sorted and unique");
+        HN_TRY(hn_lex_text(p, &word));
+        if (list.n && strcmp(list.at[list.n - 1], word) >= 0)
+            return hn_lex_fail(p, start, "origins are sorted and unique");
         word = hn_arena_strdup(p->arena, word);
         if (!word || !hn_vec_push(p->arena, &list, word)) return HN_NOMEM(p->dg);
-    } while (take(p, ','));
+    } while (hn_lex_take(p, ','));
     s->origin = list.at;
     s->n_origin = list.n;
     return HONE_OK;
 }
 
-static hone_status check_types(parser *p, const char *start, const statement *s, hn_node *n)
+static hone_status check_types(hn_parser *p, const char *start, const statement *s, hn_node *n)
 {
     for (int i = 0; i < n->n_out; i++) {
         const value_type *t = &s->out_type[i];
         hn_value *v = n->out[i];
         if (!t->given) continue;
         if (t->kind != v->kind || !hn_tdesc_eq(&t->type, &v->type)) {
-            hn_str got = { 0 };
+            hn_str got = {0};
             hn_tdesc_print(p->g->syms, &v->type, &got);
-            const hone_status st = fail_at(p, start, "\"%s\" is %s, not what the text says", v->name, hn_str_get(&got));
+            const hone_status st =
+                hn_lex_fail(p, start, "\"%s\" is %s, not what the text says", v->name, hn_str_get(&got));
             hn_str_done(&got);
             return st;
         }
@@ -670,47 +522,53 @@ static hone_status check_types(parser *p, const char *start, const statement *s,
     return HONE_OK;
 }
 
-static hone_status build(parser *p, const char *start, const hn_op_def *op, const statement *s)
+static hone_status build(hn_parser *p, const char *start, const hn_op_def *op, const statement *s)
 {
     hn_builder b;
     hn_builder_init(&b, p->g, p->dg);
     b.origin = s->origin;
     b.n_origin = s->n_origin;
-    const hn_build_args args = { .op = op->id, .n_in = s->n_in, .in = s->in, .n_out = s->n_out, .attrs = s->attr,
-                                 .out_name = s->out, .n_body = s->n_body, .body = s->body };
+    const hn_build_args args = {.op = op->id,
+                                .n_in = s->n_in,
+                                .in = s->in,
+                                .n_out = s->n_out,
+                                .attrs = s->attr,
+                                .out_name = s->out,
+                                .n_body = s->n_body,
+                                .body = s->body};
     hn_node *n = hn_build_full(&b, &args);
     if (n) return check_types(p, start, s, n);
-    hn_diag where = { 0 };
-    parser q = *p;
+    hn_diag where = {0};
+    hn_parser q = *p;
     q.dg = &where;
-    (void)fail_at(&q, start, "this statement");
+    (void)hn_lex_fail(&q, start, "this statement");
     hn_diag_frame(p->dg, "%s", where.message);
     return b.status;
 }
 
-static hone_status parse_node(parser *p, statement *s)
+static hone_status parse_node(hn_parser *p, statement *s)
 {
     const char *start = p->at;
     HN_TRY(results(p, s));
-    skip_space(p);
-    const size_t n = word_length(p);
+    hn_lex_space(p);
+    const size_t n = hn_lex_word(p);
     const hn_op_def *op = hn_op_find(p->at, n);
     if (!op) return FAIL(p, "there is no op \"%.*s\"", (int)HN_MIN(n, 60), p->at);
     p->at += n;
     HN_TRY(operands(p, s));
     if (opens_attrs(p, op)) {
-        (void)take(p, '{');
+        (void)hn_lex_take(p, '{');
         HN_TRY(attrs(p, op, s));
     }
     while (s->n_body < hn_op_n_body(op->id)) {
-        HN_TRY(expect(p, '{'));
+        HN_TRY(hn_lex_expect(p, '{'));
         HN_TRY(body(p, s));
     }
-    if (take_word(p, "from")) HN_TRY(origins(p, s));
+    if (hn_lex_take_word(p, "from")) HN_TRY(origins(p, s));
     return build(p, start, op, s);
 }
 
-static hone_status node(parser *p)
+static hone_status node(hn_parser *p)
 {
     statement *s = calloc(1, sizeof *s);
     if (!s) return HN_NOMEM(p->dg);
@@ -721,40 +579,40 @@ static hone_status node(parser *p)
 
 /* ---- statements ---- */
 
-static hone_status output(parser *p)
+static hone_status output(hn_parser *p)
 {
     hn_value *v;
     const char *word = NULL, *start = p->at;
     HN_TRY(operand(p, &v));
-    if (!v) return fail_at(p, start, "an output cannot be absent");
-    if (take_word(p, "as")) HN_TRY(name(p, &word));
+    if (!v) return hn_lex_fail(p, start, "an output cannot be absent");
+    if (hn_lex_take_word(p, "as")) HN_TRY(hn_lex_name(p, &word));
     hn_graph_output(p->g, v, word);
     return HONE_OK;
 }
 
-static hone_status graph_name(parser *p)
+static hone_status graph_name(hn_parser *p)
 {
     const char *word;
     if (p->g->parent) return FAIL(p, "a body has no name");
-    HN_TRY(text(p, &word));
+    HN_TRY(hn_lex_text(p, &word));
     p->g->name = hn_arena_strdup(p->arena, word);
     return p->g->name ? HONE_OK : HN_NOMEM(p->dg);
 }
 
-static hone_status one_statement(parser *p)
+static hone_status one_statement(hn_parser *p)
 {
-    if (take_word(p, "sym")) return symbol(p);
-    if (take_word(p, "in")) return input(p);
-    if (take_word(p, "const")) return constant(p);
-    if (take_word(p, "out")) return output(p);
-    if (take_word(p, "graph")) return graph_name(p);
+    if (hn_lex_take_word(p, "sym")) return symbol(p);
+    if (hn_lex_take_word(p, "in")) return input(p);
+    if (hn_lex_take_word(p, "const")) return constant(p);
+    if (hn_lex_take_word(p, "out")) return output(p);
+    if (hn_lex_take_word(p, "graph")) return graph_name(p);
     return node(p);
 }
 
-static hone_status statements(parser *p, char end)
+static hone_status statements(hn_parser *p, char end)
 {
     for (;;) {
-        skip_space(p);
+        hn_lex_space(p);
         if (*p->at == end) {
             p->at += end != '\0';
             return HONE_OK;
@@ -765,7 +623,7 @@ static hone_status statements(parser *p, char end)
     }
 }
 
-static hone_status all_bound(parser *p)
+static hone_status all_bound(hn_parser *p)
 {
     const hn_graph *root = p->g;
     for (int i = 0; i < root->pending.n; i++)
@@ -777,7 +635,7 @@ static hone_status all_bound(parser *p)
 
 hone_status hn_parse_like(hn_arena *a, const char *src, const hn_graph *source, hn_graph **ret, hn_diag *dg)
 {
-    parser p = { .text = src, .at = src, .arena = a, .dg = dg, .source = source, .g = hn_graph_new(a, "") };
+    hn_parser p = {.text = src, .at = src, .arena = a, .dg = dg, .source = source, .g = hn_graph_new(a, "")};
     p.scratch = hn_arena_create();
     hn_graph *g = p.g;
     hone_status st = p.scratch && g ? statements(&p, '\0') : HN_NOMEM(dg);

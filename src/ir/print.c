@@ -43,7 +43,7 @@ static void print_name(hn_str *out, const char *name)
 
 static void print_type(const printer *p, const hn_value *v)
 {
-    static const char *const wrap[] = { [HN_TENSOR] = "", [HN_SEQUENCE] = "seq(", [HN_OPTIONAL] = "opt(" };
+    static const char *const wrap[] = {[HN_TENSOR] = "", [HN_SEQUENCE] = "seq(", [HN_OPTIONAL] = "opt("};
     hn_str_add(p->out, wrap[v->kind]);
     hn_tdesc_print(p->root->syms, &v->type, p->out);
     if (v->kind != HN_TENSOR) hn_str_add(p->out, ")");
@@ -138,9 +138,9 @@ static void print_element(const printer *p, hn_dtype t, double f, int64_t i)
 /* As numbers, unless some NaN's payload would be lost. */
 static bool print_values(const printer *p, const hn_value *v, int64_t n)
 {
-    double f[HN_TEXT_VALUES_MAX] = { 0 };
-    int64_t i[HN_TEXT_VALUES_MAX] = { 0 };
-    uint8_t back[HN_TEXT_VALUES_MAX * 8] = { 0 };
+    double f[HN_TEXT_VALUES_MAX] = {0};
+    int64_t i[HN_TEXT_VALUES_MAX] = {0};
+    uint8_t back[HN_TEXT_VALUES_MAX * 8] = {0};
     const hn_dtype t = v->type.dtype;
     if (hn_dtype_is_float(t)) {
         hn_widen_f64(t, v->data->at, 0, n, f);
@@ -197,7 +197,7 @@ static void print_const_once(const printer *p, const hn_graph *g, const hn_value
 /* Those of g that something reads, in the order of reading: edits that leave strays behind print alike. */
 static void print_consts(const printer *p, const hn_graph *g, const hn_graph *reader)
 {
-    HN_FOR_NODES(n, reader) {
+    HN_FOR_NODES (n, reader) {
         for (int i = 0; i < n->n_in; i++)
             print_const_once(p, g, n->in[i].value);
         for (int i = 0; i < n->n_body; i++)
@@ -352,7 +352,8 @@ static void print_graph(printer *p, const hn_graph *g)
         hn_str_add(p->out, "\n");
     }
     print_consts(p, g, g);
-    HN_FOR_NODES(n, g) print_node(p, n);
+    HN_FOR_NODES (n, g)
+        print_node(p, n);
     for (int i = 0; i < g->n_out; i++) {
         const hn_value *v = g->out[i].value;
         start_line(p);
@@ -368,7 +369,7 @@ static void print_graph(printer *p, const hn_graph *g)
 
 void hn_print(const hn_graph *g, hn_str *out)
 {
-    printer p = { .out = out, .root = g->root, .seen = calloc(g->root->next_id + 1, 1) };
+    printer p = {.out = out, .root = g->root, .seen = calloc(g->root->next_id + 1, 1)};
     if (!p.seen) {
         out->oom = true;
         return;

@@ -1,22 +1,47 @@
 /* Walking the symbols of dims, and moving dims between tables. */
 #include "ir/ir_int.h"
 
-enum { MAX_DEPTH = 4000 }; /* of an expression; deeper ones are treated as mentioning nothing more */
+#include <stdlib.h>
+#include <string.h>
 
-static bool each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *, hn_dim), void *user, int depth)
+enum { SEEN_WORDS = 64 }; /* on the stack: handles down to -4096, which nearly every graph stays above */
+
+typedef struct sym_walk {
+    const hn_symtab *t;
+    bool (*fn)(void *user, hn_dim sym);
+    void *user;
+    uint64_t *seen; /* by -handle: expressions share parts, so paths are many more than nodes */
+} sym_walk;
+
+static bool each_sym(sym_walk *w, hn_dim d)
 {
-    hn_dim x[3] = { 0 };
+    hn_dim x[3] = {0};
     int64_t known;
-    if (hn_dim_known(t, d, &known) || HN_NEVER(depth > MAX_DEPTH)) return true;
-    if (hn_dim_expr(t, d, x) == HN_EX_SYM) return fn(user, d);
+    if (hn_dim_known(w->t, d, &known)) return true;
+    uint64_t *word = &w->seen[-d / 64];
+    const uint64_t bit = (uint64_t)1 << (-d % 64);
+    if (*word & bit) return true;
+    *word |= bit;
+    if (hn_dim_expr(w->t, d, x) == HN_EX_SYM) return w->fn(w->user, d);
     for (int i = 0; i < 3; i++)
-        if (!each_sym(t, x[i], fn, user, depth + 1)) return false;
+        if (!each_sym(w, x[i])) return false;
     return true;
 }
 
 bool hn_dim_each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *user, hn_dim sym), void *user)
 {
-    return each_sym(t, d, fn, user, 0);
+    uint64_t near[SEEN_WORDS];
+    sym_walk w = {.t = t, .fn = fn, .user = user, .seen = near};
+    if (d >= 0) return true;
+    const int64_t n = -d / 64 + 1; /* operands have handles nearer to zero than what they make up */
+    if (n > SEEN_WORDS)
+        w.seen = calloc((size_t)n, sizeof *w.seen);
+    else
+        memset(near, 0, (size_t)n * sizeof *near);
+    if (!w.seen) return false; /* out of memory: as if fn had refused */
+    const bool all = each_sym(&w, d);
+    if (w.seen != near) free(w.seen);
+    return all;
 }
 
 const char *hn_sym_name(const hn_symtab *t, hn_dim sym)

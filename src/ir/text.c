@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const keywords[] = { "_", "as", "const", "from", "graph", "in", "opt", "out", "seq", "sym" };
+static const char *const keywords[] = {"_", "as", "const", "from", "graph", "in", "opt", "out", "seq", "sym"};
 
 bool hn_text_is_name_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("_./:$%", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("_./:$%", c));
 }
 
 bool hn_text_is_plain(const char *name)
@@ -30,7 +31,8 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Floats lie in [-1, 1) and integers within [-8, 7], or [0, 7] where unsigned: sums of products stay well in range. */
+/* Floats lie in [-1, 1) and integers within [-8, 7], or [0, 7] where unsigned: sums of products stay well in
+ * range. */
 void hn_text_fill(const char *name, hn_dtype t, int64_t n, void *at)
 {
     uint64_t state = hn_hash64(name, strlen(name), 1);

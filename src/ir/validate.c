@@ -20,7 +20,7 @@ typedef struct checker {
 /* Add one problem; where says which node or value. */
 #define BAD(c, code, where_fmt, where, ...)                                                                  \
     do {                                                                                                     \
-        hn_diag bad_ = { 0 };                                                                                \
+        hn_diag bad_ = {0};                                                                                  \
         (void)HN_RAISE(&bad_, code, __VA_ARGS__);                                                            \
         hn_diag_frame(&bad_, where_fmt, where);                                                              \
         add(c, &bad_);                                                                                       \
@@ -80,7 +80,8 @@ static void check_type(checker *c, const hn_value *v)
         int64_t known;
         if (hn_dim_known(c->root->syms, v->type.dim[i], &known) && known < 0)
             BAD_VALUE(c, v, "extent %d is %lld", i, (long long)known);
-        else if (v->kind == HN_TENSOR && !hn_dim_each_sym(c->root->syms, v->type.dim[i], symbol_is_defined, c))
+        else if (v->kind == HN_TENSOR &&
+                 !hn_dim_each_sym(c->root->syms, v->type.dim[i], symbol_is_defined, c))
             BAD_VALUE(c, v, "extent %d mentions a symbol whose definer is gone", i);
     }
     check_layout(c, v);
@@ -107,7 +108,8 @@ static void check_value(checker *c, const hn_graph *g, const hn_value *v)
         BAD_VALUE(c, v, "it has no name");
     else
         c->by_name[c->n_name++] = v;
-    if (v->kind != HN_TENSOR && v->kind != HN_SEQUENCE && v->kind != HN_OPTIONAL) BAD_VALUE(c, v, "it is of no known kind");
+    if (v->kind != HN_TENSOR && v->kind != HN_SEQUENCE && v->kind != HN_OPTIONAL)
+        BAD_VALUE(c, v, "it is of no known kind");
     check_type(c, v);
     check_content(c, v);
 }
@@ -145,7 +147,8 @@ static bool is_visible(const checker *c, const hn_value *v, const hn_graph *g)
 static void check_use(checker *c, const hn_use *u, const hn_graph *g, const hn_node *n)
 {
     const hn_value *v = u->value;
-    if (n && (u->node != n || u->index != (int)(u - n->in))) BAD_NODE(c, n, "operand %d does not know its place", (int)(u - n->in));
+    if (n && (u->node != n || u->index != (int)(u - n->in)))
+        BAD_NODE(c, n, "operand %d does not know its place", (int)(u - n->in));
     if (!n && (u->node || u->graph != g || u->index != (int)(u - g->out)))
         BAD_VALUE(c, v, "its use as output %d does not know its place", (int)(u - g->out));
     if (!is_visible(c, v, g)) {
@@ -169,14 +172,18 @@ static void check_use_counts(checker *c, const hn_value *v)
 
 static void check_counts(checker *c, const hn_node *n, const hn_op_def *op)
 {
-    if (n->n_in < op->min_in || n->n_in > op->max_in) BAD_NODE(c, n, "%s cannot have %d operands", op->name, n->n_in);
-    if (n->n_out < op->min_out || n->n_out > op->max_out) BAD_NODE(c, n, "%s cannot have %d results", op->name, n->n_out);
+    if (n->n_in < op->min_in || n->n_in > op->max_in)
+        BAD_NODE(c, n, "%s cannot have %d operands", op->name, n->n_in);
+    if (n->n_out < op->min_out || n->n_out > op->max_out)
+        BAD_NODE(c, n, "%s cannot have %d results", op->name, n->n_out);
     for (int i = 0; i < op->min_in && i < n->n_in && !(op->traits & HN_TRAIT_CONTROL); i++)
         if (!n->in[i].value) BAD_NODE(c, n, "operand %d of %s is missing", i, op->name);
     for (int i = 0; i < op->n_attr; i++)
-        if (op->attrs[i].required && !n->attr[i].set) BAD_NODE(c, n, "attribute \"%s\" is missing", op->attrs[i].name);
+        if (op->attrs[i].required && !n->attr[i].set)
+            BAD_NODE(c, n, "attribute \"%s\" is missing", op->attrs[i].name);
     for (int i = 1; i < n->n_origin; i++)
-        if (strcmp(n->origin[i - 1], n->origin[i]) >= 0) BAD_NODE(c, n, "its origins are not sorted and unique");
+        if (strcmp(n->origin[i - 1], n->origin[i]) >= 0)
+            BAD_NODE(c, n, "its origins are not sorted and unique");
 }
 
 typedef struct infer_hook {
@@ -199,13 +206,13 @@ static hn_dim known_value_dim(void *user, int out, int elem)
 
 static void check_inference(checker *c, const hn_node *n)
 {
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_call call;
-    infer_hook hook = { .n = n };
+    infer_hook hook = {.n = n};
     hone_status st = hn_call_of_node(n, c->scratch, &call, &dg);
     if (st == HONE_OK && call.op->infer) {
         for (int i = 0; i < n->n_out; i++) {
-            call.out[i] = (hn_tdesc){ 0 };
+            call.out[i] = (hn_tdesc){0};
             call.out_kind[i] = HN_TENSOR;
         }
         call.value_dim = known_value_dim;
@@ -295,7 +302,8 @@ static void check_list(checker *c, const hn_graph *g)
     for (const hn_node *x = g->first; x && n <= g->n_node; prev = x, x = x->next, n++)
         if (x->prev != prev) BAD_NODE(c, x, "the list of nodes is broken before it");
     if (n != g->n_node || g->last != prev)
-        BAD(c, HONE_E_INTERNAL, "graph \"%s\"", g->name, "the list of nodes has %d of %d, or another end", n, g->n_node);
+        BAD(c, HONE_E_INTERNAL, "graph \"%s\"", g->name, "the list of nodes has %d of %d, or another end", n,
+            g->n_node);
 }
 
 static void check_outputs(checker *c, const hn_graph *g)
@@ -386,8 +394,8 @@ static bool checker_init(checker *c, const hn_graph *root)
 
 bool hn_validate(const hn_graph *g, bool full, hn_diags *list)
 {
-    checker c = { .list = list, .root = g->root, .full = full, .clean = true };
-    hn_diag dg = { 0 };
+    checker c = {.list = list, .root = g->root, .full = full, .clean = true};
+    hn_diag dg = {0};
     if (!checker_init(&c, g->root) || hn_arena_oom(g->arena)) {
         (void)HN_NOMEM(&dg);
         add(&c, &dg);

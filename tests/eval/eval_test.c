@@ -10,7 +10,7 @@ hn_tensor hn_test_tensor(hn_test *t, const char *text)
 {
     const char *end = strchr(text, ']');
     CHECK(end != NULL);
-    hn_str s = { 0 };
+    hn_str s = {0};
     hn_str_add(&s, "const c ");
     hn_str_add_n(&s, text, (size_t)(end - text) + 1);
     hn_str_add(&s, " = {");
@@ -19,12 +19,12 @@ hn_tensor hn_test_tensor(hn_test *t, const char *text)
     hn_str_add(&s, "}  out c");
     const hn_value *v = hn_test_graph(t, hn_str_get(&s))->out[0].value;
     hn_str_done(&s);
-    return (hn_tensor){ .type = v->type, .data = (void *)(uintptr_t)v->data->at, .bytes = v->data->bytes };
+    return (hn_tensor){.type = v->type, .data = (void *)(uintptr_t)v->data->at, .bytes = v->data->bytes};
 }
 
 const char *hn_test_tensor_text(hn_test *t, const hn_tensor *x)
 {
-    hn_str s = { 0 };
+    hn_str s = {0};
     if (x->kind != HN_TENSOR) {
         hn_str_addf(&s, "(%d", x->n_item);
         for (int i = 0; i < x->n_item; i++)
@@ -55,7 +55,7 @@ static void to_arena(hn_test *t, hn_tensor *x)
     y.item = x->item ? hn_arena_alloc(t->arena, (size_t)x->n_item + 1, sizeof *x->item) : NULL;
     for (int i = 0; i < x->n_item; i++) {
         y.item[i] = x->item[i];
-        x->item[i] = (hn_tensor){ 0 };
+        x->item[i] = (hn_tensor){0};
         to_arena(t, &y.item[i]);
     }
     hn_tensor_done(x);
@@ -66,15 +66,15 @@ hn_evaluated hn_test_eval_n(hn_test *t, const char *graph, hn_eval_mode mode, co
 {
     hn_graph *g = hn_test_graph(t, graph);
     hn_tensor x[16];
-    hn_diag dg = { 0 };
-    const hn_eval_opts o = { .mode = mode };
+    hn_diag dg = {0};
+    const hn_eval_opts o = {.mode = mode};
     int n = 0;
     for (; in[n]; n++)
         x[n] = hn_test_tensor(t, in[n]);
     CHECK_EQ(n, g->n_in);
-    hn_evaluated e = { .out = hn_arena_alloc(t->arena, (size_t)g->n_out + 1, sizeof(hn_tensor)) };
+    hn_evaluated e = {.out = hn_arena_alloc(t->arena, (size_t)g->n_out + 1, sizeof(hn_tensor))};
     CHECK_OK(hn_eval_run(g, &o, x, e.out, &dg), &dg);
-    hn_str s = { 0 };
+    hn_str s = {0};
     for (int i = 0; i < g->n_out; i++)
         to_arena(t, &e.out[i]);
     for (int i = 0; i < g->n_out; i++)
@@ -84,11 +84,12 @@ hn_evaluated hn_test_eval_n(hn_test *t, const char *graph, hn_eval_mode mode, co
     return e;
 }
 
-void hn_test_eval_fails(hn_test *t, const char *graph, const hn_eval_opts *opts, hone_status want, const char *part, ...)
+void hn_test_eval_fails(hn_test *t, const char *graph, const hn_eval_opts *opts, hone_status want,
+                        const char *part, ...)
 {
     hn_graph *g = hn_test_graph(t, graph);
-    hn_tensor x[16], out[16] = { 0 };
-    hn_diag dg = { 0 };
+    hn_tensor x[16], out[16] = {0};
+    hn_diag dg = {0};
     char full[2048];
     va_list ap;
     va_start(ap, part);

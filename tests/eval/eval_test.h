@@ -16,8 +16,10 @@ hn_tensor hn_test_tensor(hn_test *t, const char *text);
 const char *hn_test_tensor_text(hn_test *t, const hn_tensor *x);
 /** Evaluate; the inputs are texts. */
 hn_evaluated hn_test_eval_n(hn_test *t, const char *graph, hn_eval_mode mode, const char *const *in);
-#define hn_test_eval(t, graph, mode, ...) hn_test_eval_n(t, graph, mode, (const char *const[]){ __VA_ARGS__, NULL })
+#define hn_test_eval(t, graph, mode, ...)                                                                    \
+    hn_test_eval_n(t, graph, mode, (const char *const[]){__VA_ARGS__, NULL})
 /** Must fail with that status and text; inputs end with NULL. */
-void hn_test_eval_fails(hn_test *t, const char *graph, const hn_eval_opts *opts, hone_status want, const char *part, ...);
+void hn_test_eval_fails(hn_test *t, const char *graph, const hn_eval_opts *opts, hone_status want,
+                        const char *part, ...);
 
 #endif

@@ -7,7 +7,7 @@ static hn_metric compare(hn_test *t, const char *got, const char *want)
 {
     const hn_tensor a = hn_test_tensor(t, got), b = hn_test_tensor(t, want);
     hn_metric m;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     CHECK_OK(hn_metric_compare(&a, &b, NULL, 0.01, 0.1, &m, &dg), &dg);
     return m;
 }
@@ -43,9 +43,11 @@ TEST(metric_tolerance_is_mixed)
 
 TEST(metric_nonfinite_mismatch_fails)
 {
-    static const char *const bad[][2] = { { "f32[2] nan 1", "f32[2] 0 1" },  { "f32[2] 0 1", "f32[2] nan 1" },
-                                          { "f32[2] inf 1", "f32[2] -inf 1" }, { "f32[2] inf 1", "f32[2] nan 1" },
-                                          { "f32[2] 3e38 1", "f32[2] inf 1" } };
+    static const char *const bad[][2] = {{"f32[2] nan 1", "f32[2] 0 1"},
+                                         {"f32[2] 0 1", "f32[2] nan 1"},
+                                         {"f32[2] inf 1", "f32[2] -inf 1"},
+                                         {"f32[2] inf 1", "f32[2] nan 1"},
+                                         {"f32[2] 3e38 1", "f32[2] inf 1"}};
     for (int i = 0; i < HN_COUNT(bad); i++) {
         const hn_metric m = compare(t, bad[i][0], bad[i][1]);
         CHECK_EQ(m.n_nonfinite, 1);
@@ -68,7 +70,7 @@ TEST(metric_own_run_judges_nonfinites)
     const hn_tensor got = hn_test_tensor(t, "f32[2] -inf 1"), want = hn_test_tensor(t, "f64[2] -6e38 1"),
                     own = hn_test_tensor(t, "f32[2] -inf 1");
     hn_metric m;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     CHECK_OK(hn_metric_compare(&got, &want, &own, 0, 0, &m, &dg), &dg);
     CHECK_EQ(m.n_nonfinite, 0);
     CHECK(m.linf == 0);
@@ -81,7 +83,7 @@ TEST(metric_shapes_must_agree)
     const hn_tensor a = hn_test_tensor(t, "f32[2] 1 2"), b = hn_test_tensor(t, "f32[3] 1 2 3"),
                     c = hn_test_tensor(t, "f32[1,2] 1 2"), d = hn_test_tensor(t, "i32[2] 1 2");
     hn_metric m;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     CHECK_ERR(hn_metric_compare(&a, &b, NULL, 0, 0, &m, &dg), HONE_E_SHAPE, &dg, "extent 0");
     CHECK_ERR(hn_metric_compare(&a, &c, NULL, 0, 0, &m, &dg), HONE_E_SHAPE, &dg, "rank");
     CHECK_ERR(hn_metric_compare(&a, &d, NULL, 0, 0, &m, &dg), HONE_E_TYPE, &dg, "i32");

@@ -7,7 +7,7 @@ static void fill(hn_test *t, hn_tensor *x, const hn_value *v, int64_t n, uint64_
 {
     hn_tdesc d = v->type;
     hn_rng rng;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_rng_init(&rng, seed);
     for (int i = 0; i < d.rank; i++)
         if (d.dim[i] < 0) d.dim[i] = n;
@@ -21,9 +21,9 @@ static void fill(hn_test *t, hn_tensor *x, const hn_value *v, int64_t n, uint64_
 static const char *evaluate(hn_test *t, const hn_graph *g, const hn_tensor *in)
 {
     hn_tensor out[16];
-    hn_diag dg = { 0 };
-    hn_str s = { 0 };
-    const hn_eval_opts o = { .mode = HN_EVAL_OWN };
+    hn_diag dg = {0};
+    hn_str s = {0};
+    const hn_eval_opts o = {.mode = HN_EVAL_OWN};
     CHECK_OK(hn_eval_run(g, &o, in, out, &dg), &dg);
     for (int i = 0; i < g->n_out; i++) {
         hn_str_addf(&s, "%s\n", hn_test_tensor_text(t, &out[i]));
@@ -39,7 +39,7 @@ TEST(eval_of_clones_texts_and_sweeps)
     for (uint64_t seed = 0; seed < 40; seed++) {
         hn_test_note("seed %d", (int)seed);
         hn_graph *g = hn_test_random_graph(t, seed, 25), *h = hn_clone(t->arena, g, NULL), *p = NULL;
-        hn_diag dg = { 0 };
+        hn_diag dg = {0};
         hn_tensor in[2];
         fill(t, &in[0], g->in[0], 3, seed);
         fill(t, &in[1], g->in[1], 3, seed + 1000);
@@ -62,7 +62,8 @@ TEST(eval_of_an_extracted_graph)
         hn_value *out[3], **outside;
         hn_tensor in[2], x[64];
         int k = 0, n_out = 0;
-        HN_FOR_NODES(n, g) node[k++] = n;
+        HN_FOR_NODES (n, g)
+            node[k++] = n;
         for (int i = 0; i < g->n_out; i++)
             if (g->out[i].value->def) out[n_out++] = g->out[i].value;
         if (!n_out) continue;
@@ -72,7 +73,9 @@ TEST(eval_of_an_extracted_graph)
         fill(t, &in[1], g->in[1], 3, seed + 1000);
         for (int i = 0; i < h->n_in; i++) {
             const hn_value *v = outside[i];
-            x[i] = v->data ? (hn_tensor){ .type = v->type, .data = (void *)(uintptr_t)v->data->at, .bytes = v->data->bytes }
+            x[i] = v->data ? (hn_tensor){.type = v->type,
+                                         .data = (void *)(uintptr_t)v->data->at,
+                                         .bytes = v->data->bytes}
                            : in[v->def_index];
         }
         const char *all = evaluate(t, g, in), *some = evaluate(t, h, x);
@@ -90,11 +93,11 @@ TEST(eval_f64_and_own_agree_roughly)
     for (uint64_t seed = 0; seed < 10; seed++) {
         hn_graph *g = hn_test_random_graph(t, seed, 20);
         hn_tensor in[2], own[3], exact[3];
-        hn_diag dg = { 0 };
+        hn_diag dg = {0};
         fill(t, &in[0], g->in[0], 3, seed);
         fill(t, &in[1], g->in[1], 3, seed + 1000);
-        CHECK_OK(hn_eval_run(g, &(hn_eval_opts){ .mode = HN_EVAL_OWN }, in, own, &dg), &dg);
-        CHECK_OK(hn_eval_run(g, &(hn_eval_opts){ .mode = HN_EVAL_F64 }, in, exact, &dg), &dg);
+        CHECK_OK(hn_eval_run(g, &(hn_eval_opts){.mode = HN_EVAL_OWN}, in, own, &dg), &dg);
+        CHECK_OK(hn_eval_run(g, &(hn_eval_opts){.mode = HN_EVAL_F64}, in, exact, &dg), &dg);
         for (int i = 0; i < 3; i++) {
             hn_metric m;
             CHECK_OK(hn_metric_compare(&own[i], &exact[i], &own[i], 1e-5, 1e-4, &m, &dg), &dg);

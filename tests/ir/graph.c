@@ -11,12 +11,13 @@ static hn_graph *empty(hn_test *t, hn_builder *b, hn_diag *dg)
     return g;
 }
 
-static const hn_tdesc f32x4 = { .dtype = HN_F32, .rank = 1, .dim = { 4 } };
+static const hn_tdesc f32x4 = {.dtype = HN_F32, .rank = 1, .dim = {4}};
 
 TEST(graph_names_are_unique)
 {
     hn_graph *g = hn_graph_new(t->arena, "g"), *body = hn_subgraph_new(g, NULL);
-    hn_value *a = hn_graph_input(g, "x", &f32x4), *b = hn_graph_input(g, "x", &f32x4), *c = hn_graph_input(body, "x", &f32x4);
+    hn_value *a = hn_graph_input(g, "x", &f32x4), *b = hn_graph_input(g, "x", &f32x4),
+             *c = hn_graph_input(body, "x", &f32x4);
     CHECK_STR(a->name, "x");
     CHECK(strcmp(b->name, "x") != 0 && strcmp(c->name, "x") != 0 && strcmp(b->name, c->name) != 0);
     CHECK(hn_graph_find(g, "x") == a);
@@ -61,7 +62,7 @@ TEST(graph_uses_are_kept)
     hn_graph_set_output(g, 1, y);
     CHECK_EQ(x->n_uses, 2);
     int n = 0;
-    HN_FOR_USES(u, y) {
+    HN_FOR_USES (u, y) {
         CHECK(u->value == y);
         n += u->node == NULL;
     }
@@ -84,11 +85,11 @@ TEST(graph_replace_moves_every_reader)
     hn_graph *g = hn_test_graph(t, "in x f32[4]  in c bool  y = neg(x) from \"/a\"  z = relu(y)\n"
                                    "w = if(c) { out y } { q = abs(y)  out q }  out y as k  out z  out w");
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_value *y = g->first->out[0];
     hn_builder_init(&b, g, &dg);
     hn_at(&b, g->first);
-    static const char *const origin[] = { "/b" };
+    static const char *const origin[] = {"/b"};
     b.origin = origin;
     b.n_origin = 1;
     hn_value *n = hn_b1(&b, HN_OP_tanh, g->in[0], HN_NO_ATTRS);
@@ -108,7 +109,7 @@ TEST(graph_replace_by_a_reader_of_the_value)
 {
     hn_graph *g = hn_test_graph(t, "in x f32[4]  y = neg(x)  out x  out y");
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_builder_init(&b, g, &dg);
     hn_replace(&b, g->in[0], g->first->out[0]);
     CHECK(hn_in(g->first, 0) == g->in[0]);
@@ -119,9 +120,10 @@ TEST(graph_replace_by_a_reader_of_the_value)
 
 TEST(graph_replace_moves_symbols)
 {
-    hn_graph *g = hn_test_graph(t, "in x f32[3,5]  i, c = nonzero(x)  y = cast(i) {to=f32}  d = dims() {dim=[7]}  out y");
+    hn_graph *g = hn_test_graph(
+        t, "in x f32[3,5]  i, c = nonzero(x)  y = cast(i) {to=f32}  d = dims() {dim=[7]}  out y");
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_value *c = g->first->out[1];
     hn_builder_init(&b, g, &dg);
     hn_at(&b, g->first->next);
@@ -135,14 +137,15 @@ TEST(graph_replace_moves_symbols)
 TEST(builder_failure_is_sticky)
 {
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_graph *g = empty(t, &b, &dg);
     hn_value *x = hn_graph_input(g, "x", &f32x4);
-    const hn_tdesc d5 = { .dtype = HN_F32, .rank = 1, .dim = { 5 } };
+    const hn_tdesc d5 = {.dtype = HN_F32, .rank = 1, .dim = {5}};
     hn_value *y = hn_b2(&b, HN_OP_add, x, hn_graph_input(g, "y", &d5), HN_NO_ATTRS);
     CHECK(!y && b.status == HONE_E_SHAPE && dg.code == HONE_E_SHAPE);
     CHECK(strstr(dg.frames, "(add)"));
-    CHECK(!hn_b1(&b, HN_OP_neg, y, HN_NO_ATTRS) && !hn_b1(&b, HN_OP_neg, x, HN_NO_ATTRS) && !hn_const_f(&b, HN_F32, 1));
+    CHECK(!hn_b1(&b, HN_OP_neg, y, HN_NO_ATTRS) && !hn_b1(&b, HN_OP_neg, x, HN_NO_ATTRS) &&
+          !hn_const_f(&b, HN_F32, 1));
     CHECK_EQ(g->n_node, 0);
     CHECK_EQ(x->n_uses, 0); /* what failed reads nothing */
 }
@@ -150,10 +153,10 @@ TEST(builder_failure_is_sticky)
 static void refuses(hn_test *t, hn_op op, int n_in, const hn_attr_set *attrs, int n_out, const char *part)
 {
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_graph *g = empty(t, &b, &dg);
     hn_value *x = hn_graph_input(g, "x", &f32x4);
-    CHECK(!hn_build(&b, op, n_in, (hn_value *[]){ x, x, x }, attrs, n_out));
+    CHECK(!hn_build(&b, op, n_in, (hn_value *[]){x, x, x}, attrs, n_out));
     if (!strstr(dg.message, part)) FAIL("\"%s\" lacks \"%s\"", dg.message, part);
 }
 
@@ -167,7 +170,8 @@ TEST(builder_refuses_malformed_uses)
     refuses(t, HN_OP_softmax, 1, HN_ATTRS_ARG(HN_A_F("axis", 1)), 0, "another kind");
     refuses(t, HN_OP_cast, 1, HN_NO_ATTRS, 0, "needs the attribute \"to\"");
     refuses(t, HN_OP_cast, 1, HN_ATTRS_ARG(HN_A_T("to", 99)), 0, "no dtype");
-    refuses(t, HN_OP_pad, 1, HN_ATTRS_ARG(HN_A_I("mode", 17), HN_A_DIMS("before", 1, &two), HN_A_DIMS("after", 1, &two)), 0,
+    refuses(t, HN_OP_pad, 1,
+            HN_ATTRS_ARG(HN_A_I("mode", 17), HN_A_DIMS("before", 1, &two), HN_A_DIMS("after", 1, &two)), 0,
             "none of");
     refuses(t, (hn_op)65, 1, HN_NO_ATTRS, 0, "not known");
 }
@@ -175,7 +179,7 @@ TEST(builder_refuses_malformed_uses)
 TEST(builder_refuses_absent_operands)
 {
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     empty(t, &b, &dg);
     CHECK(!hn_b1(&b, HN_OP_relu, NULL, HN_NO_ATTRS));
     CHECK(strstr(dg.message, "operand 0 of relu is missing"));
@@ -184,7 +188,7 @@ TEST(builder_refuses_absent_operands)
 TEST(builder_constants)
 {
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_graph *g = empty(t, &b, &dg);
     double f;
     int64_t i;
@@ -198,11 +202,11 @@ TEST(builder_constants)
     CHECK_NEAR(f, 1, 0);
     CHECK(hn_const_scalar(hn_const_i(&b, HN_U64, -1), &f));
     CHECK_NEAR(f, 18446744073709551616.0, 0);
-    const int64_t dim[2] = { 2, 2 };
-    hn_value *m = hn_const_fs(&b, HN_F32, 2, dim, (double[]){ 5, 5, 5, 5 });
+    const int64_t dim[2] = {2, 2};
+    hn_value *m = hn_const_fs(&b, HN_F32, 2, dim, (double[]){5, 5, 5, 5});
     CHECK(hn_const_scalar(m, &f) && f == 5);
-    CHECK(!hn_const_scalar(hn_const_fs(&b, HN_F32, 2, dim, (double[]){ 5, 5, 5, 6 }), &f));
-    hn_value *v = hn_const_is(&b, 3, (int64_t[]){ 4, -1, 6 });
+    CHECK(!hn_const_scalar(hn_const_fs(&b, HN_F32, 2, dim, (double[]){5, 5, 5, 6}), &f));
+    hn_value *v = hn_const_is(&b, 3, (int64_t[]){4, -1, 6});
     CHECK_EQ(v->n_content, 3);
     CHECK(hn_dim_known(g->syms, v->content[1], &i) && i == -1);
     CHECK(hn_const_i64(v, 2, &i) && i == 6);
@@ -213,11 +217,11 @@ TEST(builder_constants)
 TEST(builder_dims)
 {
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_graph *g = empty(t, &b, &dg);
     const hn_dim n = hn_sym_add(g->syms, "n", HN_SYM_INPUT);
-    CHECK(hn_is_const(hn_const_dims(&b, 2, (hn_dim[]){ 3, hn_dim_const(g->syms, -1) })));
-    hn_value *d = hn_const_dims(&b, 2, (hn_dim[]){ 3, n });
+    CHECK(hn_is_const(hn_const_dims(&b, 2, (hn_dim[]){3, hn_dim_const(g->syms, -1)})));
+    hn_value *d = hn_const_dims(&b, 2, (hn_dim[]){3, n});
     CHECK(hn_is_op(d, HN_OP_dims));
     CHECK_EQ(d->n_content, 2);
     CHECK(d->content[1] == n);
@@ -226,20 +230,20 @@ TEST(builder_dims)
 TEST(builder_shorthands)
 {
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_graph *g = empty(t, &b, &dg);
     const hn_dim n = hn_sym_add(g->syms, "n", HN_SYM_INPUT);
-    hn_value *x = hn_graph_input(g, "x", &(hn_tdesc){ .dtype = HN_F32, .rank = 2, .dim = { n, 6 } });
+    hn_value *x = hn_graph_input(g, "x", &(hn_tdesc){.dtype = HN_F32, .rank = 2, .dim = {n, 6}});
     CHECK(hn_reshape(&b, x, 2, x->type.dim) == x);
-    CHECK(hn_transpose(&b, x, (int64_t[]){ 0, 1 }) == x);
+    CHECK(hn_transpose(&b, x, (int64_t[]){0, 1}) == x);
     CHECK(hn_cast(&b, x, HN_F32) == x);
     CHECK(hn_broadcast_to(&b, x, 2, x->type.dim) == x);
     CHECK(hn_slice(&b, x, 0, 0, n) == x);
     CHECK(hn_slice(&b, x, 1, 2, 3)->type.dim[1] == 3);
-    CHECK(hn_transpose(&b, x, (int64_t[]){ 1, 0 })->type.dim[1] == n);
-    CHECK(hn_reshape(&b, x, 3, (hn_dim[]){ n, 2, 3 })->type.rank == 3);
+    CHECK(hn_transpose(&b, x, (int64_t[]){1, 0})->type.dim[1] == n);
+    CHECK(hn_reshape(&b, x, 3, (hn_dim[]){n, 2, 3})->type.rank == 3);
     CHECK(hn_cast(&b, x, HN_F16)->type.dtype == HN_F16);
-    CHECK(hn_broadcast_to(&b, x, 3, (hn_dim[]){ 5, n, 6 })->type.dim[0] == 5);
+    CHECK(hn_broadcast_to(&b, x, 3, (hn_dim[]){5, n, 6})->type.dim[0] == 5);
     CHECK_OK(b.status, &dg);
     hn_test_valid(g);
 }
@@ -248,7 +252,7 @@ TEST(builder_cursor_and_origins)
 {
     hn_graph *g = hn_test_graph(t, "in x f32[4]  y = neg(x) from \"/a\"  z = abs(y) from \"/b\"  out z");
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_builder_init(&b, g, &dg);
     hn_at(&b, g->last);
     hn_builder_origin_of(&b, g->first);
@@ -260,15 +264,17 @@ TEST(builder_cursor_and_origins)
 
 TEST(builder_attributes_read_back)
 {
-    hn_graph *g = hn_test_graph(t, "in x f32[4,4]  y = transpose(x) {perm=[1,0]}  z = softmax(y)  w = layer_norm(z) {axis=1, eps=0.5}\n"
-                                   "c = cast(w) {to=f16}  out c");
+    hn_graph *g = hn_test_graph(
+        t,
+        "in x f32[4,4]  y = transpose(x) {perm=[1,0]}  z = softmax(y)  w = layer_norm(z) {axis=1, eps=0.5}\n"
+        "c = cast(w) {to=f16}  out c");
     int n;
     CHECK(hn_attr_is(g->first, "perm", &n)[0] == 1 && n == 2);
     CHECK_EQ(hn_attr_i(g->first->next, "axis"), hn_op_find("softmax", 7)->attrs[0].dflt_i);
     CHECK_NEAR(hn_attr_f(g->last->prev, "eps"), 0.5, 0);
     CHECK_EQ(hn_attr_i(g->last, "to"), HN_F16);
-    hn_set_attr(g->last, "to", (hn_attr){ .set = true, .i = HN_F64 });
-    hn_diag dg = { 0 };
+    hn_set_attr(g->last, "to", (hn_attr){.set = true, .i = HN_F64});
+    hn_diag dg = {0};
     CHECK_OK(hn_reinfer(g, &dg), &dg);
     CHECK_EQ(g->out[0].value->type.dtype, HN_F64);
 }
@@ -276,12 +282,13 @@ TEST(builder_attributes_read_back)
 TEST(builder_like)
 {
     hn_graph *g = hn_test_graph(t, "in x f32[4]  in c bool  in v f32[4]\n"
-                                   "y = if(c) { a = mul(x, v)  out a } { i, k = nonzero(x)  f = cast(k) {to=f32}  d = mul(f, x)  out d }\n"
+                                   "y = if(c) { a = mul(x, v)  out a } { i, k = nonzero(x)  f = cast(k) "
+                                   "{to=f32}  d = mul(f, x)  out d }\n"
                                    "out y");
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_builder_init(&b, g, &dg);
-    hn_node *n = hn_build_like(&b, g->last, 1, (hn_value *[]){ g->in[1] });
+    hn_node *n = hn_build_like(&b, g->last, 1, (hn_value *[]){g->in[1]});
     CHECK_OK(b.status, &dg);
     CHECK(n->body[0] != g->first->body[0] && n->body[0]->owner == n);
     hn_graph_output(g, n->out[0], "again");
@@ -294,9 +301,9 @@ TEST(builder_like)
 TEST(body_is_set_later)
 {
     hn_builder b;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_graph *g = empty(t, &b, &dg);
-    hn_value *c = hn_graph_input(g, "c", &(hn_tdesc){ .dtype = HN_BOOL }), *x = hn_graph_input(g, "x", &f32x4);
+    hn_value *c = hn_graph_input(g, "c", &(hn_tdesc){.dtype = HN_BOOL}), *x = hn_graph_input(g, "x", &f32x4);
     hn_node *n = hn_build(&b, HN_OP_if, 1, &c, HN_NO_ATTRS, 1);
     CHECK_OK(b.status, &dg);
     for (int i = 0; i < 2; i++) {
@@ -314,11 +321,12 @@ TEST(body_is_set_later)
 
 TEST(content_flows)
 {
-    hn_graph *g = hn_test_graph(t, "sym n\nin x f32[n,6]  d = dims(x) {dim=[n,6]}  const i i64 = {0}  const two i64 = {2}\n"
-                                   "a = gather(d, i) {axis=0}  b = mul(a, two)  out b");
+    hn_graph *g = hn_test_graph(
+        t, "sym n\nin x f32[n,6]  d = dims(x) {dim=[n,6]}  const i i64 = {0}  const two i64 = {2}\n"
+           "a = gather(d, i) {axis=0}  b = mul(a, two)  out b");
     const hn_value *b = g->out[0].value;
     CHECK_EQ(b->n_content, 1);
-    hn_str s = { 0 };
+    hn_str s = {0};
     hn_dim_print(g->syms, b->content[0], &s);
     CHECK_STR(hn_str_get(&s), "2*n");
     hn_str_done(&s);
@@ -328,7 +336,7 @@ TEST(reinfer_follows_changed_operands)
 {
     hn_graph *g = hn_test_graph(t, "in x f32[4]  in w f32[7]  in c bool\n"
                                    "y = neg(x)  z = if(c) { a = abs(y)  out a } { out y }  out z");
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_set_in(g->first, 0, g->in[1]);
     CHECK_OK(hn_reinfer(g, &dg), &dg);
     CHECK_EQ(g->out[0].value->type.dim[0], 7);
@@ -338,7 +346,7 @@ TEST(reinfer_follows_changed_operands)
 TEST(reinfer_raises)
 {
     hn_graph *g = hn_test_graph(t, "in x f32[4]  in w f32[7]  y = add(x, x)  out y");
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_set_in(g->first, 0, g->in[1]);
     CHECK_ERR(hn_reinfer(g, &dg), HONE_E_SHAPE, &dg, "\"y\" (add)");
 }

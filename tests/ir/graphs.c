@@ -6,14 +6,14 @@
 hn_graph *hn_test_graph(hn_test *t, const char *text)
 {
     hn_graph *g = NULL;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
     return g;
 }
 
 const char *hn_test_text(hn_test *t, const hn_graph *g)
 {
-    hn_str s = { 0 };
+    hn_str s = {0};
     hn_print(g, &s);
     CHECK(!s.oom);
     const char *text = hn_arena_strdup(t->arena, hn_str_get(&s));
@@ -23,9 +23,10 @@ const char *hn_test_text(hn_test *t, const hn_graph *g)
 
 void hn_test_valid(const hn_graph *g)
 {
-    hn_diags list = { 0 };
+    hn_diags list = {0};
     char text[1024];
-    if (!hn_validate(g, true, &list)) FAIL("%d problems: %s", list.n, hn_diag_format(&list.at[0], text, sizeof text));
+    if (!hn_validate(g, true, &list))
+        FAIL("%d problems: %s", list.n, hn_diag_format(&list.at[0], text, sizeof text));
     hn_diags_done(&list);
 }
 
@@ -43,7 +44,8 @@ typedef struct maker {
 
 static const char *odd_name(maker *m, char dst[64])
 {
-    static const char *const stem[] = { "x", "/enc/layer.0/out", "a b", "in", "q\"uote\\", "tab\there", "\xc3\xa9t\xc3\xa9", "7" };
+    static const char *const stem[] = {"x",         "/enc/layer.0/out",  "a b", "in", "q\"uote\\",
+                                       "tab\there", "\xc3\xa9t\xc3\xa9", "7"};
     const int k = (int)hn_rng_below(&m->rng, HN_COUNT(stem) + 3);
     if (k >= HN_COUNT(stem)) return NULL; /* generated */
     snprintf(dst, 64, "%s%s%d", stem[k], k == 3 ? "" : ":", m->n_name++);
@@ -79,9 +81,9 @@ static void keep(maker *m, hn_value *v)
 static void make_const(maker *m)
 {
     static float data[12];
-    const int64_t dim[2] = { 3, 4 };
+    const int64_t dim[2] = {3, 4};
     char text[64];
-    hn_tdesc d = { .dtype = HN_F32, .rank = 2, .dim = { dim[0], dim[1] } };
+    hn_tdesc d = {.dtype = HN_F32, .rank = 2, .dim = {dim[0], dim[1]}};
     float *at = hn_arena_memdup(m->t->arena, data, sizeof data);
     for (int i = 0; i < 12; i++)
         at[i] = (float)hn_rng_normal(&m->rng);
@@ -116,7 +118,7 @@ static hn_graph *branch(maker *m, hn_graph *outer, const hn_tdesc *type)
 static void make_if(maker *m)
 {
     hn_value *x = pick(m);
-    hn_graph *body[2] = { branch(m, m->g, &x->type), branch(m, m->g, &x->type) };
+    hn_graph *body[2] = {branch(m, m->g, &x->type), branch(m, m->g, &x->type)};
     hn_value *cond = hn_const_i(&m->b, HN_BOOL, hn_rng_below(&m->rng, 2));
     hn_node *n = hn_build_bodies(&m->b, HN_OP_if, 1, &cond, HN_NO_ATTRS, 1, 2, body);
     CHECK_OK(m->b.status, &m->dg);
@@ -134,7 +136,7 @@ static void make_topk(maker *m)
 static void make_node(maker *m)
 {
     hn_value *x = pick(m), *y = pick_like(m, x);
-    static const hn_op unary[] = { HN_OP_relu, HN_OP_tanh, HN_OP_neg, HN_OP_sigmoid, HN_OP_abs };
+    static const hn_op unary[] = {HN_OP_relu, HN_OP_tanh, HN_OP_neg, HN_OP_sigmoid, HN_OP_abs};
     switch (hn_rng_below(&m->rng, 8)) {
     case 0:
     case 1:
@@ -162,7 +164,7 @@ static void make_node(maker *m)
 
 static void make_nodes(maker *m, int n_node)
 {
-    static const char *const origin[] = { "/a/b", "/a/c d" };
+    static const char *const origin[] = {"/a/b", "/a/c d"};
     for (int i = 0; i < n_node; i++) {
         m->b.origin = origin;
         m->b.n_origin = (int)hn_rng_below(&m->rng, 3);
@@ -177,10 +179,10 @@ hn_graph *hn_test_random_graph(hn_test *t, uint64_t seed, int n_node)
     hn_rng_init(&m->rng, seed);
     hn_graph *g = m->g = hn_graph_new(t->arena, "random \"graph\"");
     const hn_dim n = hn_sym_add(g->syms, "n", HN_SYM_INPUT);
-    *hn_sym_get(g->syms, n) = (hn_sym){ .name = "n", .kind = HN_SYM_INPUT, .min = 1, .opt = 4, .max = 64 };
+    *hn_sym_get(g->syms, n) = (hn_sym){.name = "n", .kind = HN_SYM_INPUT, .min = 1, .opt = 4, .max = 64};
     hn_builder_init(&m->b, g, &m->dg);
-    m->pool[m->n_pool++] = hn_graph_input(g, "x", &(hn_tdesc){ .dtype = HN_F32, .rank = 2, .dim = { n, 4 } });
-    m->pool[m->n_pool++] = hn_graph_input(g, "const", &(hn_tdesc){ .dtype = HN_F32, .rank = 2, .dim = { 3, 4 } });
+    m->pool[m->n_pool++] = hn_graph_input(g, "x", &(hn_tdesc){.dtype = HN_F32, .rank = 2, .dim = {n, 4}});
+    m->pool[m->n_pool++] = hn_graph_input(g, "const", &(hn_tdesc){.dtype = HN_F32, .rank = 2, .dim = {3, 4}});
     make_nodes(m, n_node);
     for (int i = 0; i < 3; i++)
         hn_graph_output(g, pick(m), i == 1 ? "an output" : NULL);

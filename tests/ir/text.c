@@ -7,7 +7,7 @@
 static void round_trip(hn_test *t, const hn_graph *g)
 {
     hn_graph *h = NULL;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     const char *once = hn_test_text(t, g);
     CHECK_OK(hn_parse_like(t->arena, once, g, &h, &dg), &dg);
     CHECK_STR(hn_test_text(t, h), once);
@@ -38,10 +38,11 @@ TEST(text_style_example)
 
 TEST(text_constants)
 {
-    hn_graph *g = hn_test_graph(t, "const a f32[2] = {1, 2.5}  const b f16[3] = {-0, inf, 65504}  const c i4[3] = {-8, 7, 0}\n"
-                                   "const d u64[1] = {18446744073709551615}  const e bool[2] = {0, 1}  const f f64 = {0.1}\n"
-                                   "const z f32[0] = {}  const n f32[1] = {nan}\n"
-                                   "out a out b out c out d out e out f out z out n");
+    hn_graph *g = hn_test_graph(
+        t, "const a f32[2] = {1, 2.5}  const b f16[3] = {-0, inf, 65504}  const c i4[3] = {-8, 7, 0}\n"
+           "const d u64[1] = {18446744073709551615}  const e bool[2] = {0, 1}  const f f64 = {0.1}\n"
+           "const z f32[0] = {}  const n f32[1] = {nan}\n"
+           "out a out b out c out d out e out f out z out n");
     double f;
     int64_t i;
     CHECK(hn_const_i64(g->out[2].value, 0, &i));
@@ -56,7 +57,8 @@ TEST(text_constants)
 
 TEST(text_bytes_follow_from_the_name)
 {
-    hn_graph *g = hn_test_graph(t, "const w f32[100]  const v f32[100]  const i i8[100]  out w  out v  out i");
+    hn_graph *g =
+        hn_test_graph(t, "const w f32[100]  const v f32[100]  const i i8[100]  out w  out v  out i");
     hn_graph *h = hn_test_graph(t, "const w f32[100]  out w");
     CHECK(memcmp(g->out[0].value->data->at, h->out[0].value->data->at, 400) == 0);
     CHECK(memcmp(g->out[0].value->data->at, g->out[1].value->data->at, 400) != 0);
@@ -70,12 +72,15 @@ TEST(text_bytes_follow_from_the_name)
 TEST(text_large_constants_by_digest)
 {
     hn_graph *g = hn_graph_new(t->arena, ""), *h = NULL;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     float *at = hn_arena_alloc(t->arena, 5000, 4);
     for (int i = 0; i < 5000; i++)
         at[i] = (float)i;
     for (int n = 100; n <= 5000; n += 4900) /* 400 bytes: hex; 20000: digest */
-        hn_graph_output(g, hn_graph_const(g, NULL, &(hn_tdesc){ .dtype = HN_F32, .rank = 1, .dim = { n } }, at, 4 * (size_t)n), NULL);
+        hn_graph_output(
+            g,
+            hn_graph_const(g, NULL, &(hn_tdesc){.dtype = HN_F32, .rank = 1, .dim = {n}}, at, 4 * (size_t)n),
+            NULL);
     const char *text = hn_test_text(t, g);
     CHECK(strstr(text, "= 0x0000") && strstr(text, "= #"));
     CHECK(strlen(text) < 1500);
@@ -85,9 +90,10 @@ TEST(text_large_constants_by_digest)
 
 TEST(text_nan_payload_is_kept)
 {
-    static const uint32_t bits[2] = { 0x7FC00001u, 0xFFC00000u };
+    static const uint32_t bits[2] = {0x7FC00001u, 0xFFC00000u};
     hn_graph *g = hn_graph_new(t->arena, "");
-    hn_graph_output(g, hn_graph_const(g, "c", &(hn_tdesc){ .dtype = HN_F32, .rank = 1, .dim = { 2 } }, bits, 8), NULL);
+    hn_graph_output(g, hn_graph_const(g, "c", &(hn_tdesc){.dtype = HN_F32, .rank = 1, .dim = {2}}, bits, 8),
+                    NULL);
     CHECK(strstr(hn_test_text(t, g), "0x0100c07f"));
     round_trip(t, g);
 }
@@ -114,7 +120,8 @@ TEST(text_layouts)
 
 TEST(text_value_symbols_come_back)
 {
-    hn_graph *g = hn_test_graph(t, "in x f32[3,5]  i, c = nonzero(x)  r = transpose(i) {perm=[1,0]}  y = gather_nd(x, r)  out y");
+    hn_graph *g = hn_test_graph(
+        t, "in x f32[3,5]  i, c = nonzero(x)  r = transpose(i) {perm=[1,0]}  y = gather_nd(x, r)  out y");
     const hn_dim d = g->out[0].value->type.dim[0];
     CHECK(d < 0);
     CHECK_EQ(hn_sym_get(g->syms, d)->kind, HN_SYM_VALUE);
@@ -151,7 +158,7 @@ TEST(text_origins)
 static void rejects(hn_test *t, const char *text, const char *part)
 {
     hn_graph *g = NULL;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_test_note("%s", text);
     const hone_status st = hn_parse(t->arena, text, &g, &dg);
     char full[2048];
@@ -225,7 +232,7 @@ TEST(text_mutations)
             bad[hn_rng_below(&rng, (int64_t)n)] = " (){}[],=;\"@#abcx019-\n"[hn_rng_below(&rng, 22)];
         if (hn_rng_below(&rng, 8) == 0) bad[hn_rng_below(&rng, (int64_t)n)] = '\0';
         hn_graph *g = NULL;
-        hn_diag dg = { 0 };
+        hn_diag dg = {0};
         if (hn_parse(a, bad, &g, &dg) == HONE_OK) {
             n_ok++;
             hn_test_valid(g);

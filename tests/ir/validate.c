@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-static const char sample[] = "sym n\nin x f32[n,4]  in c bool  const w f32[4]  i, m = nonzero(x)\n"
-                             "y = add(x, w)  z = if(c) { a = neg(y)  out a } { out x }  q = relu(z)  out q  out i";
+static const char sample[] =
+    "sym n\nin x f32[n,4]  in c bool  const w f32[4]  i, m = nonzero(x)\n"
+    "y = add(x, w)  z = if(c) { a = neg(y)  out a } { out x }  q = relu(z)  out q  out i";
 
 typedef struct sample_graph {
     hn_graph *g;
@@ -14,7 +15,7 @@ typedef struct sample_graph {
 
 static sample_graph make(hn_test *t)
 {
-    sample_graph s = { .g = hn_test_graph(t, sample) };
+    sample_graph s = {.g = hn_test_graph(t, sample)};
     s.nonzero = s.g->first;
     s.add = s.nonzero->next;
     s.branch = s.add->next;
@@ -26,7 +27,7 @@ static sample_graph make(hn_test *t)
 
 static void finds(const hn_graph *g, bool full, const char *part)
 {
-    hn_diags list = { 0 };
+    hn_diags list = {0};
     char text[1024] = "";
     CHECK(!hn_validate(g, full, &list));
     bool found = false;
@@ -190,7 +191,7 @@ TEST(validate_layout)
     s.add->out[0]->layout = hn_layout_blocked(3, 2, 8);
     finds(s.g, false, "no axis or block");
     s = make(t);
-    s.add->out[0]->layout = (hn_layout){ .n = 1 };
+    s.add->out[0]->layout = (hn_layout){.n = 1};
     finds(s.g, false, "leaves an axis out");
 }
 
@@ -258,7 +259,7 @@ TEST(validate_required_attributes)
 TEST(validate_origins)
 {
     sample_graph s = make(t);
-    static const char *const origin[] = { "/b", "/a" };
+    static const char *const origin[] = {"/b", "/a"};
     s.add->origin = origin;
     s.add->n_origin = 2;
     finds(s.g, false, "not sorted");
@@ -298,7 +299,7 @@ TEST(validate_inference_refuses)
 TEST(validate_counts_every_problem)
 {
     sample_graph s = make(t);
-    hn_diags list = { 0 };
+    hn_diags list = {0};
     s.add->out[0]->type.dtype = HN_NONE;
     s.relu->out[0]->type.dtype = HN_NONE;
     CHECK(!hn_validate(s.g, false, &list));
