@@ -185,14 +185,17 @@ static int64_t total_ns(const hn_launch *l)
 void hn_launch_split(const hn_launch *l, int n_threads, int64_t *ret_slices, int64_t *ret_trips)
 {
     const int64_t ns = total_ns(l);
-    int64_t threads = l->max_threads > 0 ? HN_MIN(n_threads, l->max_threads) : n_threads;
+    const int64_t most = l->max_threads > 0 ? HN_MIN(n_threads, l->max_threads) : n_threads;
+    const int64_t threads = HN_MIN(most, ns / SLICE_NS);
 
-    threads = HN_MAX(HN_MIN(threads, ns / SLICE_NS), 1);
-    const int64_t want = threads > 1 && ns >= LONG_NS ? threads * SLICES_PER_THREAD : threads;
+    *ret_slices = 1;
+    *ret_trips = l->extent;
+    if (threads <= 1 || l->extent <= l->grain) return;
+    const int64_t want = ns >= LONG_NS ? threads * SLICES_PER_THREAD : threads;
     const int64_t grains = (l->extent - 1) / l->grain + 1;
-    const int64_t per = HN_MAX((grains - 1) / want + 1, 1);
+    const int64_t per = (grains - 1) / want + 1;
     int64_t trips;
-    if (threads == 1 || __builtin_mul_overflow(per, l->grain, &trips) || trips >= l->extent) trips = l->extent;
+    if (__builtin_mul_overflow(per, l->grain, &trips) || trips >= l->extent) return;
     *ret_trips = trips;
     *ret_slices = (l->extent - 1) / trips + 1;
 }

@@ -214,17 +214,14 @@ static void run_share(void *user, int slot)
         run_slice(j, s, slot);
 }
 
-/* Threads that this launch may use, leasing on first need. */
-static int gather(cpu_queue *q, const hn_launch *l)
+/* Cut the launch for the threads there are, leasing on first need. */
+static void split(cpu_queue *q, job *j)
 {
-    int64_t slices, trips;
-
-    hn_launch_split(l, q->max_threads, &slices, &trips);
-    if (slices > 1 && q->n_leased == 0 && q->max_threads > 1) {
-        q->n_leased = hn_cpu_pool_lease(q->max_threads - 1, q->leased);
-        q->q.threads = 1 + q->n_leased;
-    }
-    return q->q.threads;
+    hn_launch_split(j->l, q->n_leased ? q->q.threads : q->max_threads, &j->slices, &j->trips);
+    if (j->slices == 1 || q->n_leased > 0) return;
+    q->n_leased = hn_cpu_pool_lease(q->max_threads - 1, q->leased);
+    q->q.threads = 1 + q->n_leased;
+    if (q->q.threads < q->max_threads) hn_launch_split(j->l, q->q.threads, &j->slices, &j->trips);
 }
 
 static void run_parallel(cpu_queue *q, job *j)
@@ -232,6 +229,8 @@ static void run_parallel(cpu_queue *q, job *j)
     const int helpers = (int)HN_MIN((int64_t)q->n_leased, j->slices - 1);
 
     j->n_threads = helpers + 1;
+    atomic_init(&j->taken, 0);
+    atomic_init(&j->next, 0);
     for (int i = 0; i < helpers; i++)
         hn_cpu_pool_post(q->leased[i], run_share, j, i + 1);
     run_share(j, 0);
@@ -254,12 +253,13 @@ static hn_kernel_fn entry_point(const hn_module *m, uint64_t entry)
 static hone_status launch(hn_queue *hq, const hn_module *m, const hn_launch *l, hn_diag *dg)
 {
     cpu_queue *const q = (cpu_queue *)hq;
-    job j = { .l = l, .fn = entry_point(m, l->entry), .q = q };
+    job j;
 
+    j.l = l, j.fn = entry_point(m, l->entry), j.q = q; /* not all of it: this is on the path of every kernel */
     if (HN_NEVER(l->scratch_bytes > (int64_t)q->reserved))
         return HN_RAISE(dg, HONE_E_INTERNAL, "a kernel wants %lld bytes of scratch, %zu are reserved",
                         (long long)l->scratch_bytes, q->reserved);
-    hn_launch_split(l, gather(q, l), &j.slices, &j.trips);
+    split(q, &j);
     if (j.slices > 1)
         run_parallel(q, &j);
     else
