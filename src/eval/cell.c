@@ -141,7 +141,7 @@ hone_status hn_cell_to_tensor(const hn_cell *c, bool as_f64, hn_tensor *ret, hn_
     HN_TRY(hn_tensor_init(ret, &type, dg));
     if (c->view.numel == 0) return HONE_OK;
     if (is_float)
-        hn_narrow_f64(type.dtype, c->view.f, c->view.numel, ret->data, 0, /* saturate= */ true);
+        hn_narrow_f64(type.dtype, c->view.f, c->view.numel, ret->data, 0, /* saturate= */ false);
     else
         hn_narrow_i64(type.dtype, c->view.i, c->view.numel, ret->data, 0);
     return HONE_OK;
