@@ -102,30 +102,44 @@ static double param(const hn_call *c, int i)
 static double (*function_of(hn_op op))(double, act_param)
 {
     switch ((int)op) {
-    case HN_OP_gelu: return gelu;
-    case HN_OP_silu: return silu;
-    case HN_OP_hard_swish: return hard_swish;
-    case HN_OP_hard_sigmoid: return hard_sigmoid;
-    case HN_OP_leaky_relu: return leaky_relu;
-    case HN_OP_elu: return elu;
-    case HN_OP_selu: return selu;
-    case HN_OP_celu: return celu;
-    case HN_OP_softplus: return softplus_of;
-    case HN_OP_softsign: return softsign;
-    case HN_OP_mish: return mish;
-    case HN_OP_thresholded_relu: return thresholded_relu;
-    default: return shrink;
+    case HN_OP_gelu:
+        return gelu;
+    case HN_OP_silu:
+        return silu;
+    case HN_OP_hard_swish:
+        return hard_swish;
+    case HN_OP_hard_sigmoid:
+        return hard_sigmoid;
+    case HN_OP_leaky_relu:
+        return leaky_relu;
+    case HN_OP_elu:
+        return elu;
+    case HN_OP_selu:
+        return selu;
+    case HN_OP_celu:
+        return celu;
+    case HN_OP_softplus:
+        return softplus_of;
+    case HN_OP_softsign:
+        return softsign;
+    case HN_OP_mish:
+        return mish;
+    case HN_OP_thresholded_relu:
+        return thresholded_relu;
+    default:
+        return shrink;
     }
 }
 
 static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
     double (*const f)(double, act_param) = function_of(c->op->id);
-    const act_param p = { param(c, 0), param(c, 1) };
+    const act_param p = {param(c, 0), param(c, 1)};
 
     (void)dg;
     if (hn_dtype_is_float(in[0].type.dtype))
-        for (int64_t i = 0; i < out->numel; i++) out->f[i] = f(in[0].f[i], p);
+        for (int64_t i = 0; i < out->numel; i++)
+            out->f[i] = f(in[0].f[i], p);
     else
         for (int64_t i = 0; i < out->numel; i++)
             out->i[i] = (int64_t)f(hn_op_to_f(in[0].type.dtype, in[0].i[i]), p);
@@ -168,17 +182,20 @@ static hn_value *x_shrink(hn_builder *b, hn_value *x, double bias, double lambd)
 static hn_value *build(hn_builder *b, const hn_node *n, hn_value *x)
 {
     switch ((int)n->op) {
-    case HN_OP_gelu: return x_gelu(b, x, hn_attr_i(n, "tanh") != 0);
+    case HN_OP_gelu:
+        return x_gelu(b, x, hn_attr_i(n, "tanh") != 0);
     case HN_OP_silu: {
         const double beta = hn_attr_f(n, "beta");
         return x_mul(b, x, x_sigmoid(b, beta == 1 ? x : x_mul_k(b, x, beta)));
     }
-    case HN_OP_hard_swish: return x_mul(b, x, x_clip(b, x_add_k(b, x_mul_k(b, x, 1.0 / 6), 0.5), 0, 1));
+    case HN_OP_hard_swish:
+        return x_mul(b, x, x_clip(b, x_add_k(b, x_mul_k(b, x, 1.0 / 6), 0.5), 0, 1));
     case HN_OP_hard_sigmoid:
         return x_clip(b, x_add_k(b, x_mul_k(b, x, hn_attr_f(n, "alpha")), hn_attr_f(n, "beta")), 0, 1);
     case HN_OP_leaky_relu:
         return x_select(b, x_lt_k(b, x, 0), x_mul_k(b, x, hn_attr_f(n, "alpha")), x);
-    case HN_OP_elu: return x_select(b, x_lt_k(b, x, 0), x_exp_branch(b, x, hn_attr_f(n, "alpha")), x);
+    case HN_OP_elu:
+        return x_select(b, x_lt_k(b, x, 0), x_exp_branch(b, x, hn_attr_f(n, "alpha")), x);
     case HN_OP_selu: {
         hn_value *neg = x_exp_branch(b, x, hn_attr_f(n, "alpha"));
         return x_mul_k(b, x_select(b, x_gt_k(b, x, 0), x, neg), hn_attr_f(n, "gamma"));
@@ -187,12 +204,16 @@ static hn_value *build(hn_builder *b, const hn_node *n, hn_value *x)
         const double a = hn_attr_f(n, "alpha");
         return x_add(b, x_relu(b, x), x_min_k(b, x_exp_branch(b, x_div_k(b, x, a), a), 0));
     }
-    case HN_OP_softplus: return x_softplus(b, x);
-    case HN_OP_softsign: return x_div(b, x, x_add_k(b, x_abs(b, x), 1));
-    case HN_OP_mish: return x_mul(b, x, x_tanh(b, x_softplus(b, x)));
+    case HN_OP_softplus:
+        return x_softplus(b, x);
+    case HN_OP_softsign:
+        return x_div(b, x, x_add_k(b, x_abs(b, x), 1));
+    case HN_OP_mish:
+        return x_mul(b, x, x_tanh(b, x_softplus(b, x)));
     case HN_OP_thresholded_relu:
         return x_select(b, x_gt_k(b, x, hn_attr_f(n, "alpha")), x, x_k(b, x, 0));
-    default: return x_shrink(b, x, hn_attr_f(n, "bias"), hn_attr_f(n, "lambd"));
+    default:
+        return x_shrink(b, x, hn_attr_f(n, "bias"), hn_attr_f(n, "lambd"));
     }
 }
 
@@ -217,7 +238,7 @@ static hone_status expand(hn_builder *b, const hn_node *n, hn_value **out)
         .min_out = 1,                                                                                        \
         .max_out = 1,                                                                                        \
         .traits = HN_TRAIT_PURE | HN_TRAIT_POINTWISE | HN_TRAIT_COMPOSITE | HN_TRAIT_INPLACE,                \
-        __VA_ARGS__ .infer = infer_,                                                                         \
+        __VA_ARGS__.infer = infer_,                                                                          \
         .ref = ref,                                                                                          \
         .work = hn_op_work_math,                                                                             \
         .expand = expand,                                                                                    \
@@ -225,9 +246,10 @@ static hone_status expand(hn_builder *b, const hn_node *n, hn_value **out)
     };
 
 /*
- * Tolerances, in unit roundoffs u. Relative: 4 for each transcendental function (vector math is good to 2 ulp) and one a
- * rounding. Absolute where terms cancel: 1 + erf(..) and e^x - 1 are wrong by up to u (1 rounding of a value near 1) and
- * 2u (function error), times the factor in front: |x|/2 up to 6 for gelu (beyond, erf is -1 exactly); 1.76 for selu.
+ * Tolerances, in unit roundoffs u. Relative: 4 for each transcendental function (vector math is good to 2
+ * ulp) and one a rounding. Absolute where terms cancel: 1 + erf(..) and e^x - 1 are wrong by up to u (1
+ * rounding of a value near 1) and 2u (function error), times the factor in front: |x|/2 up to 6 for gelu
+ * (beyond, erf is -1 exactly); 1.76 for selu.
  */
 ACT(gelu, "Gaussian error linear unit", hn_op_infer_same_float, HN_OP_TOL_SUM(16, 24),
     HN_OP_ATTRS(HN_S_INT("tanh", 0)), )
@@ -241,7 +263,8 @@ ACT(leaky_relu, "x, or alpha*x where negative", hn_op_infer_same_float, HN_OP_TO
 ACT(elu, "x, or alpha*(exp(x)-1) where negative", hn_op_infer_same_float, HN_OP_TOL_SUM(8, 6),
     HN_OP_ATTRS(HN_S_FLOAT("alpha", 1)), )
 ACT(selu, "scaled elu", hn_op_infer_same_float, HN_OP_TOL_SUM(8, 12),
-    HN_OP_ATTRS(HN_S_FLOAT("alpha", 1.67326319217681884765625), HN_S_FLOAT("gamma", 1.05070102214813232421875)), )
+    HN_OP_ATTRS(HN_S_FLOAT("alpha", 1.67326319217681884765625),
+                HN_S_FLOAT("gamma", 1.05070102214813232421875)), )
 ACT(celu, "continuously differentiable elu", hn_op_infer_same_float, HN_OP_TOL_SUM(8, 6),
     HN_OP_ATTRS(HN_S_FLOAT("alpha", 1)), )
 ACT(softplus, "log(1 + exp(x))", hn_op_infer_same_float, HN_OP_TOL_SUM(12, 8), )
@@ -249,5 +272,5 @@ ACT(softsign, "x / (1 + |x|)", hn_op_infer_same_float, HN_OP_TOL(4), )
 ACT(mish, "x * tanh(softplus(x))", hn_op_infer_same_float, HN_OP_TOL_SUM(24, 48), )
 ACT(thresholded_relu, "x where above alpha, else 0", hn_op_infer_same_float, HN_OP_TOL(1),
     HN_OP_ATTRS(HN_S_FLOAT("alpha", 1)), )
-ACT(shrink, "toward zero by bias outside [-lambd, lambd], 0 inside", hn_op_infer_same_number, HN_OP_TOL_SUM(2, 2),
-    HN_OP_ATTRS(HN_S_FLOAT("bias", 0), HN_S_FLOAT("lambd", 0.5)), )
+ACT(shrink, "toward zero by bias outside [-lambd, lambd], 0 inside", hn_op_infer_same_number,
+    HN_OP_TOL_SUM(2, 2), HN_OP_ATTRS(HN_S_FLOAT("bias", 0), HN_S_FLOAT("lambd", 0.5)), )

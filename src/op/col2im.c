@@ -1,10 +1,10 @@
 /*
  * Scatters of known pattern back into an image.
  *
- *     col2im (x [n, c*prod(block), l]) {image, block, stride, dilation, pad_begin, pad_end} -> [n, c, image...]
- *         Column j holds the block at output position j of the matching im2col; overlapping elements add up.
- *     max_unpool (x, index i64 as x) {dim} -> y of extents dim
- *         y[index] = x with index counting through all of y row-major, 0 elsewhere; of equal indices the last wins.
+ *     col2im (x [n, c*prod(block), l]) {image, block, stride, dilation, pad_begin, pad_end} -> [n, c,
+ * image...] Column j holds the block at output position j of the matching im2col; overlapping elements add
+ * up. max_unpool (x, index i64 as x) {dim} -> y of extents dim y[index] = x with index counting through all
+ * of y row-major, 0 elsewhere; of equal indices the last wins.
  */
 #include "op/expand_int.h"
 
@@ -14,9 +14,10 @@ enum { MU_DIM };
 /* ---- col2im ---- */
 
 typedef struct fold {
-    int k;                                        /* spatial axes */
-    int64_t block[HN_MAX_RANK], stride[HN_MAX_RANK], dilation[HN_MAX_RANK], begin[HN_MAX_RANK], end[HN_MAX_RANK];
-    int64_t block_size;                           /* product of block */
+    int k; /* spatial axes */
+    int64_t block[HN_MAX_RANK], stride[HN_MAX_RANK], dilation[HN_MAX_RANK], begin[HN_MAX_RANK],
+        end[HN_MAX_RANK];
+    int64_t block_size;                            /* product of block */
     hn_dim image[HN_MAX_RANK], count[HN_MAX_RANK]; /* block positions along each axis */
 } fold;
 
@@ -51,7 +52,7 @@ static void fold_of(hn_symtab *t, list_of get, const void *from, fold *f)
     const int64_t *dilation = get(from, "dilation", &n[2]);
     const int64_t *begin = get(from, "pad_begin", &n[3]), *end = get(from, "pad_end", &n[4]);
 
-    *f = (fold){ .k = n_image, .block_size = 1 };
+    *f = (fold){.k = n_image, .block_size = 1};
     for (int i = 0; i < f->k; i++) {
         f->image[i] = image[i];
         f->block[i] = entry(block, n[0], i, 1);
@@ -68,14 +69,15 @@ static void fold_of(hn_symtab *t, list_of get, const void *from, fold *f)
 
 static hone_status check_fold(const hn_call *c, int k, hn_diag *dg)
 {
-    static const char *const lists[] = { "stride", "dilation", "pad_begin", "pad_end" };
+    static const char *const lists[] = {"stride", "dilation", "pad_begin", "pad_end"};
     int n;
     const int64_t *block = hn_call_is(c, "block", &n);
 
     if (k < 1 || k > HN_MAX_RANK - 2 || n != k)
         return HN_RAISE(dg, HONE_E_SHAPE, "an image of %d axes and blocks of %d do not fit", k, n);
     for (int i = 0; i < k; i++)
-        if (block[i] < 1) return HN_RAISE(dg, HONE_E_SHAPE, "block extent %lld is not positive", (long long)block[i]);
+        if (block[i] < 1)
+            return HN_RAISE(dg, HONE_E_SHAPE, "block extent %lld is not positive", (long long)block[i]);
     for (int l = 0; l < 4; l++) {
         HN_TRY(list_fits(c, lists[l], k, dg));
         const int64_t *v = hn_call_is(c, lists[l], &n);
@@ -88,7 +90,7 @@ static hone_status check_fold(const hn_call *c, int k, hn_diag *dg)
 
 static hone_status infer_col2im(hn_call *c, hn_diag *dg)
 {
-    hn_tdesc image = { 0 };
+    hn_tdesc image = {0};
     hn_dim columns = 1, d;
     int64_t channels;
     fold f;
@@ -98,16 +100,18 @@ static hone_status infer_col2im(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_dims_attr(c, CI_IMAGE, &image, dg));
     HN_TRY(check_fold(c, image.rank, dg));
     fold_of(c->syms, of_call, c, &f);
-    for (int i = 0; i < f.k; i++) columns = hn_dim_mul(c->syms, columns, f.count[i]);
+    for (int i = 0; i < f.k; i++)
+        columns = hn_dim_mul(c->syms, columns, f.count[i]);
     if (!hn_op_meet(c, c->in[0].dim[2], columns, &d))
         return HN_RAISE(dg, HONE_E_SHAPE, "%lld columns where the image has %lld block positions",
                         (long long)c->in[0].dim[2], (long long)columns);
     if (hn_op_known(c, c->in[0].dim[1], &channels) && channels % f.block_size)
         return HN_RAISE(dg, HONE_E_SHAPE, "%lld rows do not split into blocks of %lld", (long long)channels,
                         (long long)f.block_size);
-    c->out[0] = (hn_tdesc){ c->in[0].dtype, 2 + f.k, { c->in[0].dim[0], 0 } };
+    c->out[0] = (hn_tdesc){c->in[0].dtype, 2 + f.k, {c->in[0].dim[0], 0}};
     c->out[0].dim[1] = hn_dim_floordiv(c->syms, c->in[0].dim[1], f.block_size);
-    for (int i = 0; i < f.k; i++) c->out[0].dim[2 + i] = image.dim[i];
+    for (int i = 0; i < f.k; i++)
+        c->out[0].dim[2 + i] = image.dim[i];
     return HONE_OK;
 }
 
@@ -117,7 +121,8 @@ static int64_t fold_at(const fold *f, int64_t cell, int64_t column)
     int64_t at = 0, stride = 1;
 
     for (int i = f->k - 1; i >= 0; i--) {
-        const int64_t p = column % f->count[i] * f->stride[i] + cell % f->block[i] * f->dilation[i] - f->begin[i];
+        const int64_t p =
+            column % f->count[i] * f->stride[i] + cell % f->block[i] * f->dilation[i] - f->begin[i];
         if (p < 0 || p >= f->image[i]) return -1;
         at += p * stride;
         stride *= f->image[i];
@@ -135,14 +140,18 @@ static hone_status ref_col2im(const hn_call *c, const hn_view *in, hn_view *out,
 
     (void)dg;
     fold_of(c->syms, of_call, c, &f);
-    for (int i = 0; i < f.k; i++) plane *= f.image[i];
+    for (int i = 0; i < f.k; i++)
+        plane *= f.image[i];
     memset(out[0].f, 0, (size_t)out[0].numel * sizeof(double)); /* 0 in both working forms */
     for (int64_t e = 0; e < in[0].numel; e++) {
-        const int64_t column = e % d[2], cell = e / d[2] % f.block_size, ch = e / d[2] / f.block_size; /* image and channel */
+        const int64_t column = e % d[2], cell = e / d[2] % f.block_size,
+                      ch = e / d[2] / f.block_size; /* image and channel */
         const int64_t at = fold_at(&f, cell, column);
         if (at < 0) continue;
-        if (hn_dtype_is_float(in[0].type.dtype)) out[0].f[ch * plane + at] += in[0].f[e];
-        else out[0].i[ch * plane + at] = (int64_t)((uint64_t)out[0].i[ch * plane + at] + (uint64_t)in[0].i[e]);
+        if (hn_dtype_is_float(in[0].type.dtype))
+            out[0].f[ch * plane + at] += in[0].f[e];
+        else
+            out[0].i[ch * plane + at] = (int64_t)((uint64_t)out[0].i[ch * plane + at] + (uint64_t)in[0].i[e]);
     }
     return HONE_OK;
 }
@@ -154,8 +163,9 @@ static void work_col2im(const hn_call *c, hn_work *ret)
 }
 
 /*
- * A transposed convolution whose filters are the unit vectors: channel j of a block goes to its cell j and nowhere else.
- * Convolution is for floats, so integers of up to 32 bits go through f64, which adds them exactly.
+ * A transposed convolution whose filters are the unit vectors: channel j of a block goes to its cell j and
+ * nowhere else. Convolution is for floats, so integers of up to 32 bits go through f64, which adds them
+ * exactly.
  */
 static hone_status expand_col2im(hn_builder *b, const hn_node *n, hn_value **out)
 {
@@ -166,9 +176,10 @@ static hone_status expand_col2im(hn_builder *b, const hn_node *n, hn_value **out
     fold f;
 
     fold_of(b->g->syms, of_node, n, &f);
-    double *unit = HN_NEW_N(b->g->arena, double, f.block_size * f.block_size);
+    double *unit = HN_NEW_N(b->g->arena, double, f.block_size *f.block_size);
     if (!unit) return HN_NOMEM(b->dg);
-    for (int64_t i = 0; i < f.block_size; i++) unit[i * f.block_size + i] = 1;
+    for (int64_t i = 0; i < f.block_size; i++)
+        unit[i * f.block_size + i] = 1;
     cols[0] = x_dmul(b, to.dim[0], to.dim[1]);
     cols[1] = filter[0] = f.block_size;
     filter[1] = 1;
@@ -182,7 +193,8 @@ static hone_status expand_col2im(hn_builder *b, const hn_node *n, hn_value **out
                         HN_ATTRS_ARG(HN_A_IS("stride", f.k, f.stride), HN_A_IS("dilation", f.k, f.dilation),
                                      HN_A_DIMS("pad_begin", f.k, f.begin), HN_A_DIMS("pad_end", f.k, none)));
     /* Crop the end padding, or pad: strides may leave a rest of the image that no block reaches. */
-    for (int i = 0; y && i < f.k; i++) y = x_pad0(b, y, 2 + i, 0, x_dsub(b, f.image[i], y->type.dim[2 + i]));
+    for (int i = 0; y && i < f.k; i++)
+        y = x_pad0(b, y, 2 + i, 0, x_dsub(b, f.image[i], y->type.dim[2 + i]));
     out[0] = x_cast(b, hn_reshape(b, y, to.rank, to.dim), x.dtype);
     return x_done(b);
 }
@@ -194,7 +206,8 @@ static hone_status infer_unpool(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want(c, 0, dg));
     HN_TRY(hn_op_want_dtype(c, 1, HN_I64, dg));
     HN_TRY(hn_op_want_rank(c, 1, c->in[0].rank, dg));
-    for (int i = 0; i < c->in[0].rank; i++) HN_TRY(hn_op_want_meet(c, 0, i, 1, i, NULL, dg));
+    for (int i = 0; i < c->in[0].rank; i++)
+        HN_TRY(hn_op_want_meet(c, 0, i, 1, i, NULL, dg));
     HN_TRY(hn_op_want_list(c, MU_DIM, c->in[0].rank, dg));
     c->out[0].dtype = c->in[0].dtype;
     return hn_op_dims_attr(c, MU_DIM, &c->out[0], dg);
@@ -233,7 +246,10 @@ const hn_op_def hn_op_col2im = {
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_DIMS_REQ("image"), HN_S_INTS_REQ("block"), HN_S_INTS("stride"), HN_S_INTS("dilation"),
                 HN_S_INTS("pad_begin"), HN_S_INTS("pad_end")),
-    .infer = infer_col2im, .ref = ref_col2im, .work = work_col2im, .expand = expand_col2im,
+    .infer = infer_col2im,
+    .ref = ref_col2im,
+    .work = work_col2im,
+    .expand = expand_col2im,
     .tol = HN_OP_TOL_SUM(8, 64),
 };
 
@@ -243,5 +259,8 @@ const hn_op_def hn_op_max_unpool = {
     .doc = "put pooled elements back where their indices say",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_DIMS_REQ("dim")),
-    .infer = infer_unpool, .ref = ref_unpool, .work = hn_op_work_move, .expand = expand_unpool,
+    .infer = infer_unpool,
+    .ref = ref_unpool,
+    .work = hn_op_work_move,
+    .expand = expand_unpool,
 };

@@ -1,6 +1,6 @@
 /*
- * det (x [..,m,m]) -> [..]: determinants. Up to 3x3 by the formula, beyond by elimination with row pivoting, in a loop
- * over the columns. m = 0 gives 1.
+ * det (x [..,m,m]) -> [..]: determinants. Up to 3x3 by the formula, beyond by elimination with row pivoting,
+ * in a loop over the columns. m = 0 gives 1.
  */
 #include "op/expand_int.h"
 
@@ -16,7 +16,8 @@ static hone_status infer(hn_call *c, hn_diag *dg)
                         (long long)c->in[0].dim[rank - 2], (long long)c->in[0].dim[rank - 1]);
     c->out[0] = c->in[0];
     c->out[0].rank = rank - 2;
-    for (int i = rank - 2; i < rank; i++) c->out[0].dim[i] = 0;
+    for (int i = rank - 2; i < rank; i++)
+        c->out[0].dim[i] = 0;
     return HONE_OK;
 }
 
@@ -45,7 +46,8 @@ static double det(double *a, int64_t m)
         d *= pivot;
         if (pivot == 0) return 0;
         for (int64_t i = k + 1; i < m; i++)
-            for (int64_t j = m - 1; j >= k; j--) a[i * m + j] -= a[i * m + k] / pivot * a[k * m + j];
+            for (int64_t j = m - 1; j >= k; j--)
+                a[i * m + j] -= a[i * m + k] / pivot * a[k * m + j];
     }
     return d;
 }
@@ -82,7 +84,8 @@ static hn_value *x_at(hn_builder *b, hn_value *a, int i, int j)
 
 static hn_value *x_det2(hn_builder *b, hn_value *a, int i, int j, int p, int q)
 {
-    return x_sub(b, x_mul(b, x_at(b, a, i, p), x_at(b, a, j, q)), x_mul(b, x_at(b, a, i, q), x_at(b, a, j, p)));
+    return x_sub(b, x_mul(b, x_at(b, a, i, p), x_at(b, a, j, q)),
+                 x_mul(b, x_at(b, a, i, q), x_at(b, a, j, p)));
 }
 
 static hn_value *x_small(hn_builder *b, hn_value *a, int64_t m)
@@ -96,24 +99,26 @@ static hn_value *x_small(hn_builder *b, hn_value *a, int64_t m)
 }
 
 /*
- * Round k: the largest of column k from row k down becomes the pivot, its row swaps with row k, and the rows below lose
- * their multiple of it. carried: the matrices, the product of pivots so far [n,1].
+ * Round k: the largest of column k from row k down becomes the pivot, its row swaps with row k, and the rows
+ * below lose their multiple of it. carried: the matrices, the product of pivots so far [n,1].
  */
 static void fill(x_loop_ctx *l)
 {
     hn_builder *b = l->b;
     hn_value *a = l->carried[0], *k = l->iter;
-    const hn_dim m = a->type.dim[1], n = a->type.dim[0], whole[3] = { n, m, m };
+    const hn_dim m = a->type.dim[1], n = a->type.dim[0], whole[3] = {n, m, m};
     hn_value *row = x_iota(b, HN_I64, 2, 1, m), *below = x_gt(b, row, k); /* [1,m] */
 
     hn_value *column = x_gather(b, a, k, 2); /* [n,m] */
     hn_value *size = x_select(b, x_ge(b, row, k), x_abs(b, column), x_k(b, column, -1));
-    hn_value *p = hn_b1(b, HN_OP_arg_max, size, HN_ATTRS_ARG(HN_A_I("axis", 1), HN_A_I("keepdims", 1))); /* [n,1] */
-    hn_value *swap = x_select(b, x_eq(b, row, k), p, x_select(b, x_eq(b, row, p), k, row)); /* [n,m] */
+    hn_value *p =
+        hn_b1(b, HN_OP_arg_max, size, HN_ATTRS_ARG(HN_A_I("axis", 1), HN_A_I("keepdims", 1))); /* [n,1] */
+    hn_value *swap = x_select(b, x_eq(b, row, k), p, x_select(b, x_eq(b, row, p), k, row));    /* [n,m] */
     hn_value *from = hn_broadcast_to(b, x_unsqueeze(b, swap, 2), 3, whole);
     a = hn_b2(b, HN_OP_gather_elements, a, from, HN_ATTRS_ARG(HN_A_I("axis", 1)));
 
-    hn_value *top = x_gather(b, a, k, 1), *pivot = x_gather(b, top, hn_reshape(b, k, 1, (hn_dim[]){ 1 }), 1); /* [n,m], [n,1] */
+    hn_value *top = x_gather(b, a, k, 1),
+             *pivot = x_gather(b, top, hn_reshape(b, k, 1, (hn_dim[]){1}), 1); /* [n,m], [n,1] */
     hn_value *safe = x_select(b, x_eq_k(b, pivot, 0), x_k(b, pivot, 1), pivot);
     hn_value *times = x_div(b, x_gather(b, a, k, 2), safe);
     times = x_select(b, below, times, x_k(b, times, 0));
@@ -124,37 +129,41 @@ static void fill(x_loop_ctx *l)
 
 static hn_value *x_eliminate(hn_builder *b, hn_value *a, hn_dim n, hn_dim m)
 {
-    const hn_dim column[2] = { n, 1 };
-    hn_value *init[2] = { a, NULL }, *ret[2];
+    const hn_dim column[2] = {n, 1};
+    hn_value *init[2] = {a, NULL}, *ret[2];
 
     if (!a) return NULL;
     if (m == 0) return x_full(b, a->type.dtype, 1, &n, 1);
     init[1] = x_full(b, a->type.dtype, 2, column, 1);
-    x_loop(b, &(x_loop_spec){ x_dim(b, HN_I64, m), 2, 0, init, fill, NULL }, ret);
+    x_loop(b, &(x_loop_spec){x_dim(b, HN_I64, m), 2, 0, init, fill, NULL}, ret);
     return ret[1];
 }
 
 static hone_status expand(hn_builder *b, const hn_node *n, hn_value **out)
 {
     const hn_tdesc x = hn_in(n, 0)->type, to = hn_out(n, 0)->type;
-    const hn_dim m = x.dim[x.rank - 1], batch = x_dprod(b, &x, 0, x.rank - 2), flat[3] = { batch, m, m };
+    const hn_dim m = x.dim[x.rank - 1], batch = x_dprod(b, &x, 0, x.rank - 2), flat[3] = {batch, m, m};
     hn_value *a = hn_reshape(b, x_up(b, hn_in(n, 0)), 3, flat);
     int64_t known;
 
-    hn_value *d = hn_dim_known(b->g->syms, m, &known) && known >= 1 && known <= 3 ? x_small(b, a, known)
-                                                                                 : x_eliminate(b, a, batch, m);
+    hn_value *d = hn_dim_known(b->g->syms, m, &known) && known >= 1 && known <= 3
+                      ? x_small(b, a, known)
+                      : x_eliminate(b, a, batch, m);
     out[0] = x_cast(b, hn_reshape(b, d, to.rank, to.dim), x.dtype);
     return x_done(b);
 }
 
 /*
- * Backward error of elimination: m u times the growth, on a determinant of m! terms within [-1, 1] that cancel; absolute
- * 512 u holds for m up to 8 with operands within [-1, 1].
+ * Backward error of elimination: m u times the growth, on a determinant of m! terms within [-1, 1] that
+ * cancel; absolute 512 u holds for m up to 8 with operands within [-1, 1].
  */
 const hn_op_def hn_op_det = {
     HN_OP_ID(det, 1, 1, 1, 1),
     .doc = "determinants of the last two axes",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
-    .infer = infer, .ref = ref, .work = work, .expand = expand,
+    .infer = infer,
+    .ref = ref,
+    .work = work,
+    .expand = expand,
     .tol = HN_OP_TOL_SUM(64, 512),
 };

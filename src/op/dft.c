@@ -2,11 +2,11 @@
  * Discrete Fourier transforms.
  *
  *     dft (x [..,n,1 or 2]) {axis, inverse, onesided, dim} -> [..,m,2]
- *         X[k] = sum_j x[j] e^(-2 pi i j k / N); inverse: + and / N. N = dim (0: n; inverse onesided: 2 (n - 1)); x is cut
- *         or padded with zeros to N. onesided forward gives the first N/2 + 1; onesided inverse takes such a half, whose
- *         rest is the conjugate mirror, and gives real [..,N,1].
- *     stft (signal [b,n] or [b,n,1 or 2], window? [l]) {step, length, onesided} -> [b,frames,l/2+1 or l,2]
- *         frames = (n - l) / step + 1 pieces, each times the window, transformed.
+ *         X[k] = sum_j x[j] e^(-2 pi i j k / N); inverse: + and / N. N = dim (0: n; inverse onesided: 2 (n -
+ * 1)); x is cut or padded with zeros to N. onesided forward gives the first N/2 + 1; onesided inverse takes
+ * such a half, whose rest is the conjugate mirror, and gives real [..,N,1]. stft (signal [b,n] or [b,n,1 or
+ * 2], window? [l]) {step, length, onesided} -> [b,frames,l/2+1 or l,2] frames = (n - l) / step + 1 pieces,
+ * each times the window, transformed.
  */
 #include "op/dft_int.h"
 
@@ -72,7 +72,8 @@ static void transform(const signal *s, int64_t total, int64_t k, bool inverse, b
         ret[0] += re * cos(angle) - im * sin(angle);
         ret[1] += re * sin(angle) + im * cos(angle);
     }
-    for (int i = 0; inverse && i < 2; i++) ret[i] /= (double)total;
+    for (int i = 0; inverse && i < 2; i++)
+        ret[i] /= (double)total;
 }
 
 static hone_status ref_dft(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
@@ -91,10 +92,11 @@ static hone_status ref_dft(const hn_call *c, const hn_view *in, hn_view *out, hn
     for (int64_t e = 0; e < s.outer * m * inner; e++) {
         const int64_t i = e % inner, k = e / inner % m, o = e / inner / m;
         const double *x = in[0].f + (o * s.n * inner + i) * parts;
-        const signal from = { x, parts == 2 ? x + 1 : NULL, s.n, inner * parts };
+        const signal from = {x, parts == 2 ? x + 1 : NULL, s.n, inner * parts};
         double v[2];
         transform(&from, total, k, inverse, inverse && onesided, v);
-        for (int64_t p = 0; p < out_parts; p++) out[0].f[e * out_parts + p] = v[p];
+        for (int64_t p = 0; p < out_parts; p++)
+            out[0].f[e * out_parts + p] = v[p];
     }
     return HONE_OK;
 }
@@ -112,7 +114,8 @@ static void work_dft(const hn_call *c, hn_work *ret)
 
     hn_axis_resolve(hn_call_i(c, "axis"), c->in[0].rank, &axis);
     const double n = hn_op_extent(c, c->in[0].dim[axis]);
-    ret->flops = fft_flops(hn_op_count(c, &c->in[0]) / fmax(n, 1) / fmax(hn_op_extent(c, c->in[0].dim[last]), 1), n);
+    ret->flops =
+        fft_flops(hn_op_count(c, &c->in[0]) / fmax(n, 1) / fmax(hn_op_extent(c, c->in[0].dim[last]), 1), n);
     ret->bytes = hn_op_bytes(c);
 }
 
@@ -130,7 +133,8 @@ static hone_status infer_stft(hn_call *c, hn_diag *dg)
         return HN_RAISE(dg, HONE_E_SHAPE, "the last axis must hold 1 or 2 parts of each number");
     if (onesided && parts == 2)
         return HN_RAISE(dg, HONE_E_SHAPE, "a onesided transform of complex numbers loses half of it");
-    if (hn_op_known(c, step, &v) && v < 1) return HN_RAISE(dg, HONE_E_SHAPE, "frame step %lld is not positive", (long long)v);
+    if (hn_op_known(c, step, &v) && v < 1)
+        return HN_RAISE(dg, HONE_E_SHAPE, "frame step %lld is not positive", (long long)v);
     if (hn_op_known(c, length, &v) && v < 1)
         return HN_RAISE(dg, HONE_E_SHAPE, "frame length %lld is not positive", (long long)v);
     if (hn_op_has(c, 1)) {
@@ -145,7 +149,7 @@ static hone_status infer_stft(hn_call *c, hn_diag *dg)
     const hn_dim frames = hn_dim_add(c->syms, hn_dim_floordiv(c->syms, room, step), 1);
     HN_TRY(hn_op_want_extent(c, frames, "the number of frames", dg));
     const hn_dim bins = onesided ? hn_dim_add(c->syms, hn_dim_floordiv(c->syms, length, 2), 1) : length;
-    c->out[0] = (hn_tdesc){ c->in[0].dtype, 4, { c->in[0].dim[0], frames, bins, 2 } };
+    c->out[0] = (hn_tdesc){c->in[0].dtype, 4, {c->in[0].dim[0], frames, bins, 2}};
     return HONE_OK;
 }
 
@@ -163,8 +167,9 @@ static hone_status ref_stft(const hn_call *c, const hn_view *in, hn_view *out, h
         const double *x = in[0].f + (f / frames * n + f % frames * step) * parts;
         for (int64_t i = 0; i < length * parts; i++)
             piece[i] = x[i] * (c->n_in > 1 && in[1].type.dtype != HN_NONE ? in[1].f[i / parts] : 1);
-        const signal from = { piece, parts == 2 ? piece + 1 : NULL, length, parts };
-        for (int64_t k = 0; k < bins; k++) transform(&from, length, k, false, false, out[0].f + (f * bins + k) * 2);
+        const signal from = {piece, parts == 2 ? piece + 1 : NULL, length, parts};
+        for (int64_t k = 0; k < bins; k++)
+            transform(&from, length, k, false, false, out[0].f + (f * bins + k) * 2);
     }
     free(piece);
     return HONE_OK;
@@ -178,13 +183,17 @@ static void work_stft(const hn_call *c, hn_work *ret)
     ret->bytes = hn_op_bytes(c);
 }
 
-/* N terms within [-1, 1] as products with cosines and sines good to 1 ulp: HN_OP_TOL_SUM's random walk, both parts. */
+/* N terms within [-1, 1] as products with cosines and sines good to 1 ulp: HN_OP_TOL_SUM's random walk, both
+ * parts. */
 const hn_op_def hn_op_dft = {
     HN_OP_ID(dft, 1, 1, 1, 1),
     .doc = "discrete Fourier transform along an axis",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_INT_REQ("axis"), HN_S_INT("inverse", 0), HN_S_INT("onesided", 0), HN_S_DIM("dim", 0)),
-    .infer = infer_dft, .ref = ref_dft, .work = work_dft, .expand = dft_expand,
+    .infer = infer_dft,
+    .ref = ref_dft,
+    .work = work_dft,
+    .expand = dft_expand,
     .tol = HN_OP_TOL_SUM(8, 256),
 };
 
@@ -193,6 +202,9 @@ const hn_op_def hn_op_stft = {
     .doc = "Fourier transforms of windowed frames",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_DIM_REQ("step"), HN_S_DIM_REQ("length"), HN_S_INT("onesided", 1)),
-    .infer = infer_stft, .ref = ref_stft, .work = work_stft, .expand = stft_expand,
+    .infer = infer_stft,
+    .ref = ref_stft,
+    .work = work_stft,
+    .expand = stft_expand,
     .tol = HN_OP_TOL_SUM(8, 256),
 };

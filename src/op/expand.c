@@ -29,7 +29,8 @@ hn_value *x_reduce_from(hn_builder *b, hn_op op, hn_value *x, int first, bool ke
     int n = 0;
 
     if (!x) return NULL;
-    for (int i = first; i < x->type.rank; i++) axes[n++] = i;
+    for (int i = first; i < x->type.rank; i++)
+        axes[n++] = i;
     return x_reduce(b, op, x, n, axes, keep);
 }
 
@@ -38,7 +39,8 @@ hn_value *x_along(hn_builder *b, hn_value *vec, int rank, int axis)
     hn_dim d[HN_MAX_RANK];
 
     if (!vec) return NULL;
-    for (int i = 0; i < rank; i++) d[i] = 1;
+    for (int i = 0; i < rank; i++)
+        d[i] = 1;
     if (rank > 0) d[axis] = vec->type.rank ? vec->type.dim[0] : 1;
     return hn_reshape(b, vec, rank, d);
 }
@@ -72,7 +74,8 @@ hn_value *x_swap(hn_builder *b, hn_value *x, int i, int j)
     int64_t perm[HN_MAX_RANK];
 
     if (!x || i == j) return x;
-    for (int k = 0; k < x->type.rank; k++) perm[k] = k == i ? j : k == j ? i : k;
+    for (int k = 0; k < x->type.rank; k++)
+        perm[k] = k == i ? j : k == j ? i : k;
     return hn_transpose(b, x, perm);
 }
 
@@ -101,7 +104,7 @@ hn_value *x_reverse(hn_builder *b, hn_value *x, int axis)
 
 hn_value *x_pad0(hn_builder *b, hn_value *x, int axis, hn_dim before, hn_dim after)
 {
-    hn_dim lo[HN_MAX_RANK] = { 0 }, hi[HN_MAX_RANK] = { 0 };
+    hn_dim lo[HN_MAX_RANK] = {0}, hi[HN_MAX_RANK] = {0};
 
     if (!x || (before == 0 && after == 0)) return x;
     lo[axis] = before;
@@ -119,7 +122,7 @@ hn_value *x_concat(hn_builder *b, int n, hn_value *const *x, int axis)
 
 hn_value *x_concat2(hn_builder *b, hn_value *x, hn_value *y, int axis)
 {
-    hn_value *const both[2] = { x, y };
+    hn_value *const both[2] = {x, y};
     return x_concat(b, 2, both, axis);
 }
 
@@ -137,9 +140,11 @@ hn_value *x_iota(hn_builder *b, hn_dtype t, int rank, int axis, hn_dim n)
 {
     hn_dim d[HN_MAX_RANK];
 
-    for (int i = 0; i < rank; i++) d[i] = i == axis ? n : 1;
-    hn_node *node = hn_build(b, HN_OP_iota, 0, NULL,
-                             HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIMS("dim", rank, d), HN_A_I("axis", axis)), 1);
+    for (int i = 0; i < rank; i++)
+        d[i] = i == axis ? n : 1;
+    hn_node *node =
+        hn_build(b, HN_OP_iota, 0, NULL,
+                 HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIMS("dim", rank, d), HN_A_I("axis", axis)), 1);
     return node ? hn_out(node, 0) : NULL;
 }
 
@@ -162,7 +167,8 @@ hn_dim x_dprod(hn_builder *b, const hn_tdesc *t, int first, int end)
 {
     hn_dim p = 1;
 
-    for (int i = first; i < end; i++) p = x_dmul(b, p, t->dim[i]);
+    for (int i = first; i < end; i++)
+        p = x_dmul(b, p, t->dim[i]);
     return p;
 }
 
@@ -173,40 +179,46 @@ static hn_graph *loop_body(hn_builder *b, const x_loop_spec *spec)
     const int n = spec->n_carried, n_out = n + spec->n_scan;
     hn_graph *g = hn_subgraph_new(b->g, NULL);
     hn_value **carried = HN_NEW_N(b->g->arena, hn_value *, n + n_out + 1);
-    const hn_tdesc iter = { .dtype = HN_I64 }, cond = { .dtype = HN_BOOL };
+    const hn_tdesc iter = {.dtype = HN_I64}, cond = {.dtype = HN_BOOL};
     hn_builder inner;
 
     if (!g || !carried) return NULL;
     hn_builder_init(&inner, g, b->dg);
     inner.origin = b->origin;
     inner.n_origin = b->n_origin;
-    x_loop_ctx ctx = { .b = &inner, .carried = carried, .next = carried + n, .user = spec->user };
+    x_loop_ctx ctx = {.b = &inner, .carried = carried, .next = carried + n, .user = spec->user};
     ctx.iter = hn_graph_input(g, NULL, &iter);
     hn_value *go = hn_graph_input(g, NULL, &cond);
-    for (int i = 0; i < n; i++) carried[i] = hn_graph_input(g, NULL, &spec->init[i]->type);
+    for (int i = 0; i < n; i++)
+        carried[i] = hn_graph_input(g, NULL, &spec->init[i]->type);
     spec->fill(&ctx);
     if (inner.status != HONE_OK) {
         b->status = inner.status;
         return NULL;
     }
     hn_graph_output(g, go, NULL);
-    for (int i = 0; i < n_out; i++) hn_graph_output(g, ctx.next[i], NULL);
+    for (int i = 0; i < n_out; i++)
+        hn_graph_output(g, ctx.next[i], NULL);
     return g;
 }
 
 void x_loop(hn_builder *b, const x_loop_spec *spec, hn_value **ret)
 {
     const int n = spec->n_carried, n_out = n + spec->n_scan;
-    hn_value *in[2 + X_MAX_CARRIED] = { spec->trip, NULL };
+    hn_value *in[2 + X_MAX_CARRIED] = {spec->trip, NULL};
 
-    for (int i = 0; i < n_out; i++) ret[i] = NULL;
+    for (int i = 0; i < n_out; i++)
+        ret[i] = NULL;
     if (b->status != HONE_OK || HN_NEVER(n_out > X_MAX_CARRIED)) return;
-    for (int i = 0; i < n; i++) in[2 + i] = spec->init[i];
+    for (int i = 0; i < n; i++)
+        in[2 + i] = spec->init[i];
     hn_graph *body = loop_body(b, spec);
     if (!body) {
         if (b->status == HONE_OK) b->status = HN_NOMEM(b->dg);
         return;
     }
-    hn_node *node = hn_build_bodies(b, HN_OP_loop, 2 + n, in, HN_ATTRS_ARG(HN_A_I("n_carried", n)), 0, 1, &body);
-    for (int i = 0; node && i < n_out; i++) ret[i] = hn_out(node, i);
+    hn_node *node =
+        hn_build_bodies(b, HN_OP_loop, 2 + n, in, HN_ATTRS_ARG(HN_A_I("n_carried", n)), 0, 1, &body);
+    for (int i = 0; node && i < n_out; i++)
+        ret[i] = hn_out(node, i);
 }

@@ -1,4 +1,5 @@
-/* Building expansions: one short call a primitive. Every helper passes NULL through once the builder has failed. */
+/* Building expansions: one short call a primitive. Every helper passes NULL through once the builder has
+ * failed. */
 #ifndef HN_OP_EXPAND_INT_H
 #define HN_OP_EXPAND_INT_H
 
@@ -23,7 +24,7 @@ HN_X_UNARY(tanh)
 HN_X_UNARY(erf)
 HN_X_UNARY(relu)
 HN_X_UNARY(sigmoid)
-HN_X_UNARY(not)
+HN_X_UNARY(not )
 #undef HN_X_UNARY
 
 #define HN_X_BINARY(name_)                                                                                   \
@@ -136,17 +137,19 @@ typedef struct x_loop_ctx {
     hn_builder *b;      /* building inside the body */
     hn_value *iter;     /* i64[] */
     hn_value **carried; /* the round's values */
-    hn_value **next;    /* what the round makes of them, then one round of each scan output; the callback fills it */
+    hn_value *
+        *next; /* what the round makes of them, then one round of each scan output; the callback fills it */
     const void *user;
 } x_loop_ctx;
 typedef struct x_loop_spec {
-    hn_value *trip;        /* i64[] rounds */
-    int n_carried, n_scan; /* together at most X_MAX_CARRIED */
-    hn_value *const *init; /* carried values; their types must not change */
+    hn_value *trip;             /* i64[] rounds */
+    int n_carried, n_scan;      /* together at most X_MAX_CARRIED */
+    hn_value *const *init;      /* carried values; their types must not change */
     void (*fill)(x_loop_ctx *); /* builds one round; may read values from outside */
     const void *user;
 } x_loop_spec;
-/** Final carried values, then scan outputs stacked on a new axis 0; NULL entries once the builder has failed. */
+/** Final carried values, then scan outputs stacked on a new axis 0; NULL entries once the builder has failed.
+ */
 void x_loop(hn_builder *b, const x_loop_spec *spec, hn_value **ret);
 
 /** Finish an expansion: the builder's status. */

@@ -1,9 +1,10 @@
 /*
  * grid_sample (x [n,c,d1..dk], grid [n,o1..ok,k]) {mode, padding, align_corners} -> [n,c,o1..ok]
  *
- * The grid's last axis holds a place as (last axis, .., first axis), -1..1 across x: with align_corners 1 between the
- * centres of the edge elements, else between their outer borders. mode: linear | nearest (half to even) | cubic (a =
- * -0.75). padding: zeros | border (the place is clamped) | reflection (the place, and a cubic's taps, are mirrored).
+ * The grid's last axis holds a place as (last axis, .., first axis), -1..1 across x: with align_corners 1
+ * between the centres of the edge elements, else between their outer borders. mode: linear | nearest (half to
+ * even) | cubic (a = -0.75). padding: zeros | border (the place is clamped) | reflection (the place, and a
+ * cubic's taps, are mirrored).
  *
  *     affine_grid (theta [n,k,k+1]) {dim: n,c,d1..dk, align_corners} -> grid [n,d1..dk,k]
  *
@@ -33,7 +34,8 @@ static hone_status infer_sample(hn_call *c, hn_diag *dg)
     c->out[0].dtype = c->in[0].dtype;
     c->out[0].rank = c->in[0].rank;
     c->out[0].dim[1] = c->in[0].dim[1];
-    for (int i = 0; i < k; i++) c->out[0].dim[2 + i] = c->in[1].dim[1 + i];
+    for (int i = 0; i < k; i++)
+        c->out[0].dim[2 + i] = c->in[1].dim[1 + i];
     return HONE_OK;
 }
 
@@ -90,13 +92,16 @@ static double interpolate(const sample_job *j, int axis, const double *x, const 
 {
     if (axis == j->k) return *x;
     const double low = floor(at[axis]), f = at[axis] - low;
-    const int first = j->mode == SAMPLE_CUBIC ? -1 : 0, last = j->mode == SAMPLE_CUBIC ? 2 : j->mode == SAMPLE_LINEAR;
+    const int first = j->mode == SAMPLE_CUBIC ? -1 : 0,
+              last = j->mode == SAMPLE_CUBIC ? 2 : j->mode == SAMPLE_LINEAR;
     double sum = 0;
     for (int k = first; k <= last; k++) {
         const int64_t i = read_at(j, axis, low + k);
         if (i < 0) continue;
         const double v = interpolate(j, axis + 1, x + i * j->stride[axis], at);
-        const double w = j->mode == SAMPLE_NEAREST ? 1 : j->mode == SAMPLE_LINEAR ? (k ? f : 1 - f) : cubic(f - k);
+        const double w = j->mode == SAMPLE_NEAREST  ? 1
+                         : j->mode == SAMPLE_LINEAR ? (k ? f : 1 - f)
+                                                    : cubic(f - k);
         sum += w * v;
     }
     return sum;
@@ -105,8 +110,10 @@ static double interpolate(const sample_job *j, int axis, const double *x, const 
 static hone_status ref_sample(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
     const int64_t *d = in[0].type.dim, channels = d[1];
-    sample_job j = { .k = in[0].type.rank - 2, .mode = hn_call_i(c, "mode"), .padding = hn_call_i(c, "padding"),
-                     .align = hn_call_i(c, "align_corners") != 0 };
+    sample_job j = {.k = in[0].type.rank - 2,
+                    .mode = hn_call_i(c, "mode"),
+                    .padding = hn_call_i(c, "padding"),
+                    .align = hn_call_i(c, "align_corners") != 0};
     int64_t plane = 1, points = 1;
 
     (void)dg;
@@ -119,7 +126,8 @@ static hone_status ref_sample(const hn_call *c, const hn_view *in, hn_view *out,
     for (int64_t e = 0; e < out[0].numel; e++) {
         const int64_t p = e % points, ch = e / points % channels, n = e / points / channels;
         double at[SAMPLE_MAX_AXES];
-        for (int a = 0; a < j.k; a++) at[a] = place(&j, a, in[1].f[(n * points + p) * j.k + j.k - 1 - a]);
+        for (int a = 0; a < j.k; a++)
+            at[a] = place(&j, a, in[1].f[(n * points + p) * j.k + j.k - 1 - a]);
         out[0].f[e] = plane ? interpolate(&j, 0, in[0].f + (n * channels + ch) * plane, at) : 0;
     }
     return HONE_OK;
@@ -130,7 +138,8 @@ static void work_sample(const hn_call *c, hn_work *ret)
     const int64_t mode = hn_call_i(c, "mode");
     const double taps = mode == SAMPLE_NEAREST ? 1 : mode == SAMPLE_LINEAR ? 2 : 4;
 
-    ret->flops = 2 * pow(taps, c->in[0].rank - 2) * hn_op_count(c, &c->out[0]) + 6 * hn_op_count(c, &c->in[1]);
+    ret->flops =
+        2 * pow(taps, c->in[0].rank - 2) * hn_op_count(c, &c->out[0]) + 6 * hn_op_count(c, &c->in[1]);
     ret->bytes = hn_op_bytes(c);
 }
 
@@ -147,12 +156,15 @@ static hone_status expand_sample(hn_builder *b, const hn_node *n, hn_value **out
 {
     const hn_tdesc xt = hn_in(n, 0)->type, gt = hn_in(n, 1)->type, to = hn_out(n, 0)->type;
     const hn_dtype t = xt.dtype == HN_F64 || gt.dtype == HN_F64 ? HN_F64 : HN_F32;
-    sampler s = { .n_axis = xt.rank - 2, .mode = hn_attr_i(n, "mode"), .padding = hn_attr_i(n, "padding"),
-                  .align_corners = hn_attr_i(n, "align_corners") != 0 };
-    const hn_dim flat[3] = { gt.dim[0], x_dprod(b, &gt, 1, gt.rank - 1), s.n_axis };
-    int64_t to_last[HN_MAX_RANK], to_second[3] = { 0, 2, 1 };
+    sampler s = {.n_axis = xt.rank - 2,
+                 .mode = hn_attr_i(n, "mode"),
+                 .padding = hn_attr_i(n, "padding"),
+                 .align_corners = hn_attr_i(n, "align_corners") != 0};
+    const hn_dim flat[3] = {gt.dim[0], x_dprod(b, &gt, 1, gt.rank - 1), s.n_axis};
+    int64_t to_last[HN_MAX_RANK], to_second[3] = {0, 2, 1};
 
-    for (int i = 0; i < xt.rank; i++) to_last[i] = i == 0 ? 0 : i == xt.rank - 1 ? 1 : i + 1;
+    for (int i = 0; i < xt.rank; i++)
+        to_last[i] = i == 0 ? 0 : i == xt.rank - 1 ? 1 : i + 1;
     hn_value *grid = hn_reshape(b, x_cast(b, hn_in(n, 1), t), 3, flat);
     hn_value *data = hn_transpose(b, x_cast(b, hn_in(n, 0), t), to_last);
     for (int a = 0; a < s.n_axis; a++) {
@@ -168,7 +180,7 @@ static hone_status expand_sample(hn_builder *b, const hn_node *n, hn_value **out
 
 static hone_status infer_affine(hn_call *c, hn_diag *dg)
 {
-    hn_tdesc size = { 0 };
+    hn_tdesc size = {0};
     hn_dim d;
 
     HN_TRY(hn_op_want_float(c, 0, dg));
@@ -179,9 +191,10 @@ static hone_status infer_affine(hn_call *c, hn_diag *dg)
     if (!hn_op_meet(c, c->in[0].dim[0], size.dim[0], &d) || !hn_op_meet(c, c->in[0].dim[1], k, &d) ||
         !hn_op_meet(c, c->in[0].dim[2], k + 1, &d))
         return HN_RAISE(dg, HONE_E_SHAPE, "the maps are not [batch, %d, %d]", k, k + 1);
-    c->out[0] = (hn_tdesc){ c->in[0].dtype, k + 2, { 0 } };
+    c->out[0] = (hn_tdesc){c->in[0].dtype, k + 2, {0}};
     hn_op_meet(c, c->in[0].dim[0], size.dim[0], &c->out[0].dim[0]);
-    for (int i = 0; i < k; i++) c->out[0].dim[1 + i] = size.dim[2 + i];
+    for (int i = 0; i < k; i++)
+        c->out[0].dim[1 + i] = size.dim[2 + i];
     c->out[0].dim[k + 1] = k;
     return HONE_OK;
 }
@@ -209,7 +222,8 @@ static hone_status ref_affine(const hn_call *c, const hn_view *in, hn_view *out,
         at[k] = 1;
         for (int r = 0; r < k; r++) {
             double sum = 0;
-            for (int a = 0; a <= k; a++) sum += in[0].f[(rest * k + r) * (k + 1) + a] * at[a];
+            for (int a = 0; a <= k; a++)
+                sum += in[0].f[(rest * k + r) * (k + 1) + a] * at[a];
             out[0].f[e * k + r] = sum;
         }
     }
@@ -243,7 +257,8 @@ static hone_status expand_affine(hn_builder *b, const hn_node *n, hn_value **out
     hn_value *part[HN_MAX_RANK];
     hn_dim column[HN_MAX_RANK];
 
-    for (int i = 0; i < k; i++) column[i] = to.dim[1 + i];
+    for (int i = 0; i < k; i++)
+        column[i] = to.dim[1 + i];
     column[k] = 1;
     for (int a = 0; a < k; a++) {
         const int axis = k - 1 - a;
@@ -251,7 +266,7 @@ static hone_status expand_affine(hn_builder *b, const hn_node *n, hn_value **out
         part[a] = hn_broadcast_to(b, line, k + 1, column);
     }
     part[k] = x_full(b, t, k + 1, column, 1);
-    const hn_dim flat[2] = { x_dprod(b, &to, 1, k + 1), k + 1 };
+    const hn_dim flat[2] = {x_dprod(b, &to, 1, k + 1), k + 1};
     hn_value *base = hn_reshape(b, x_concat(b, k + 1, part, k), 2, flat);
     hn_value *y = x_matmul(b, base, x_up(b, hn_in(n, 0)), false, true);
     out[0] = x_cast(b, hn_reshape(b, y, to.rank, to.dim), to.dtype);
@@ -259,16 +274,20 @@ static hone_status expand_affine(hn_builder *b, const hn_node *n, hn_value **out
 }
 
 /*
- * A place errs by 3 roundings of a value up to the extent n, and the sample by that times the slope between neighbours,
- * up to 2 for operands within [-1, 1]: 6 n u; n up to 32 in tests. Weights and products add 8 u a tap.
+ * A place errs by 3 roundings of a value up to the extent n, and the sample by that times the slope between
+ * neighbours, up to 2 for operands within [-1, 1]: 6 n u; n up to 32 in tests. Weights and products add 8 u a
+ * tap.
  */
 const hn_op_def hn_op_grid_sample = {
     HN_OP_ID(grid_sample, 2, 2, 1, 1),
     .doc = "sample at places that a grid gives",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
-    HN_OP_ATTRS(HN_S_ENUM("mode", 0, "linear|nearest|cubic"), HN_S_ENUM("padding", 0, "zeros|border|reflection"),
-                HN_S_INT("align_corners", 0)),
-    .infer = infer_sample, .ref = ref_sample, .work = work_sample, .expand = expand_sample,
+    HN_OP_ATTRS(HN_S_ENUM("mode", 0, "linear|nearest|cubic"),
+                HN_S_ENUM("padding", 0, "zeros|border|reflection"), HN_S_INT("align_corners", 0)),
+    .infer = infer_sample,
+    .ref = ref_sample,
+    .work = work_sample,
+    .expand = expand_sample,
     .tol = HN_OP_TOL_SUM(16, 256),
 };
 
@@ -278,6 +297,9 @@ const hn_op_def hn_op_affine_grid = {
     .doc = "places of an affine map's output grid",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_DIMS_REQ("dim"), HN_S_INT("align_corners", 0)),
-    .infer = infer_affine, .ref = ref_affine, .work = work_affine, .expand = expand_affine,
+    .infer = infer_affine,
+    .ref = ref_affine,
+    .work = work_affine,
+    .expand = expand_affine,
     .tol = HN_OP_TOL_SUM(4, 24),
 };

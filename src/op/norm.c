@@ -7,8 +7,8 @@
  *     instance_norm (x, scale, bias) {eps}           over all but axes 0, 1
  *     group_norm    (x, scale, bias) {groups, eps}   as instance_norm over groups of neighbouring channels
  *
- * layer_norm's scale and bias broadcast to x; the others' are [c]. Statistics come out in f32 (f64 for f64 x), of x's
- * rank with 1s. An empty normalised range gives NaN statistics.
+ * layer_norm's scale and bias broadcast to x; the others' are [c]. Statistics come out in f32 (f64 for f64
+ * x), of x's rank with 1s. An empty normalised range gives NaN statistics.
  */
 #include "op/expand_int.h"
 
@@ -41,7 +41,8 @@ static hone_status infer_layer(hn_call *c, hn_diag *dg)
     for (int o = 1; o < c->n_out; o++) {
         c->out[o] = c->in[0];
         c->out[o].dtype = x_ctype(c->in[0].dtype);
-        for (int i = axis; i < c->in[0].rank; i++) c->out[o].dim[i] = 1;
+        for (int i = axis; i < c->in[0].rank; i++)
+            c->out[o].dim[i] = 1;
     }
     return HONE_OK;
 }
@@ -50,9 +51,11 @@ static void mean_var(const double *x, int64_t n, double *mean, double *var)
 {
     double m = 0, v = 0;
 
-    for (int64_t i = 0; i < n; i++) m += x[i];
+    for (int64_t i = 0; i < n; i++)
+        m += x[i];
     m /= (double)n;
-    for (int64_t i = 0; i < n; i++) v += (x[i] - m) * (x[i] - m);
+    for (int64_t i = 0; i < n; i++)
+        v += (x[i] - m) * (x[i] - m);
     *mean = m;
     *var = v / (double)n;
 }
@@ -67,8 +70,10 @@ static void affine(const hn_call *c, const hn_view *in, hn_view *y)
         while (hn_walk_next(&w))
             for (int64_t i = 0; i < w.run; i++) {
                 const double s = in[k].f[w.at[0] + i * w.step[0]];
-                if (k == 1) y->f[w.pos + i] *= s;
-                else y->f[w.pos + i] += s;
+                if (k == 1)
+                    y->f[w.pos + i] *= s;
+                else
+                    y->f[w.pos + i] += s;
             }
     }
 }
@@ -80,19 +85,23 @@ static hone_status ref_layer(const hn_call *c, const hn_view *in, hn_view *out, 
     int64_t n = 1;
 
     (void)dg;
-    for (int i = first_axis(c); i < in[0].type.rank; i++) n *= in[0].type.dim[i];
+    for (int i = first_axis(c); i < in[0].type.rank; i++)
+        n *= in[0].type.dim[i];
     for (int64_t r = 0; n > 0 && r < in[0].numel / n; r++) {
         const double *x = in[0].f + r * n;
         double mean = 0, var = 0;
         if (!rms) mean_var(x, n, &mean, &var);
-        for (int64_t i = 0; rms && i < n; i++) var += x[i] * x[i] / (double)n;
+        for (int64_t i = 0; rms && i < n; i++)
+            var += x[i] * x[i] / (double)n;
         const double inv = 1 / sqrt(var + eps);
-        for (int64_t i = 0; i < n; i++) out[0].f[r * n + i] = (x[i] - mean) * inv;
+        for (int64_t i = 0; i < n; i++)
+            out[0].f[r * n + i] = (x[i] - mean) * inv;
         if (c->n_out > 1) out[1].f[r] = mean;
         if (c->n_out > 2) out[2].f[r] = inv;
     }
     for (int o = 1; n == 0 && o < c->n_out; o++)
-        for (int64_t r = 0; r < out[o].numel; r++) out[o].f[r] = NAN;
+        for (int64_t r = 0; r < out[o].numel; r++)
+            out[o].f[r] = NAN;
     affine(c, in, &out[0]);
     return HONE_OK;
 }
@@ -111,7 +120,8 @@ static hn_value *x_inv_std(hn_builder *b, hn_value *var, double eps)
 
 static hone_status expand_layer(hn_builder *b, const hn_node *n, hn_value **out)
 {
-    hn_value *x = x_up(b, hn_in(n, 0)), *scale = x_up(b, hn_in(n, 1)), *bias = x_up(b, hn_in(n, 2)), *mean = NULL;
+    hn_value *x = x_up(b, hn_in(n, 0)), *scale = x_up(b, hn_in(n, 1)), *bias = x_up(b, hn_in(n, 2)),
+             *mean = NULL;
     int axis = 0;
 
     hn_axis_resolve(hn_attr_i(n, "axis"), hn_in(n, 0)->type.rank, &axis);
@@ -163,8 +173,8 @@ static hone_status infer_group(hn_call *c, hn_diag *dg)
 
 static hone_status ref_batch(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
-    const hn_split3 whole = { 1, in[0].type.rank ? in[0].numel : 1, 1 };
-    const hn_split3 s = in[0].type.rank > 1 ? hn_op_split(&in[0].type, 1) : (hn_split3){ whole.n, 1, 1 };
+    const hn_split3 whole = {1, in[0].type.rank ? in[0].numel : 1, 1};
+    const hn_split3 s = in[0].type.rank > 1 ? hn_op_split(&in[0].type, 1) : (hn_split3){whole.n, 1, 1};
     const double eps = hn_call_f(c, "eps");
 
     (void)dg;
@@ -187,7 +197,8 @@ static hone_status ref_groups(const hn_call *c, const hn_view *in, hn_view *out,
     int64_t inner = 1;
 
     (void)dg;
-    for (int i = 2; i < in[0].type.rank; i++) inner *= in[0].type.dim[i];
+    for (int i = 2; i < in[0].type.rank; i++)
+        inner *= in[0].type.dim[i];
     if (in[0].numel == 0) return HONE_OK;
     const int64_t n = channels / groups * inner;
     for (int64_t g = 0; g < in[0].type.dim[0] * groups; g++) {
@@ -206,7 +217,8 @@ static hone_status expand_batch(hn_builder *b, const hn_node *n, hn_value **out)
     hn_value *x = hn_in(n, 0), *k[4];
     const int rank = x->type.rank, axis = rank > 1 ? 1 : 0;
 
-    for (int i = 0; i < 4; i++) k[i] = x_along(b, x_cast(b, hn_in(n, i + 1), x_ctype(x->type.dtype)), rank, axis);
+    for (int i = 0; i < 4; i++)
+        k[i] = x_along(b, x_cast(b, hn_in(n, i + 1), x_ctype(x->type.dtype)), rank, axis);
     hn_value *inv = x_mul(b, k[0], x_inv_std(b, k[3], hn_attr_f(n, "eps")));
     hn_value *y = x_add(b, x_mul(b, x_sub(b, x_up(b, x), k[2]), inv), k[1]);
     out[0] = x_cast(b, y, x->type.dtype);
@@ -222,7 +234,7 @@ static hone_status expand_groups(hn_builder *b, const hn_node *n, hn_value **out
     const hn_dim groups = n->op == HN_OP_group_norm ? hn_attr_i(n, "groups") : type.dim[1];
     const hn_dim each = hn_dim_floordiv(b->g->syms, x_dprod(b, &type, 1, type.rank), groups);
     const hn_dim rest = n->op == HN_OP_instance_norm ? x_dprod(b, &type, 2, type.rank) : each;
-    const hn_dim grouped[3] = { type.dim[0], groups, rest };
+    const hn_dim grouped[3] = {type.dim[0], groups, rest};
 
     x = hn_reshape(b, x_up(b, x), 3, grouped);
     x = x_sub(b, x, x_reduce1(b, HN_OP_reduce_mean, x, 2, true));
@@ -254,17 +266,17 @@ static hone_status expand_groups(hn_builder *b, const hn_node *n, hn_value **out
     };
 
 /*
- * The mean of n terms within [-1, 1] carries up to 64 u (HN_OP_TOL_SUM) in the worst case of a deviation near 1;
- * subtracting it makes that an absolute error of the normalised value, scaled by 1/deviation; the variance's relative
- * error halves in the root; 5 more roundings follow.
+ * The mean of n terms within [-1, 1] carries up to 64 u (HN_OP_TOL_SUM) in the worst case of a deviation near
+ * 1; subtracting it makes that an absolute error of the normalised value, scaled by 1/deviation; the
+ * variance's relative error halves in the root; 5 more roundings follow.
  */
-NORM(layer_norm, "normalise the last axes to mean 0 and variance 1", 1, 3, 3, infer_layer, ref_layer, expand_layer, 0,
-     HN_S_INT("axis", -1), HN_S_FLOAT("eps", 1e-5))
-NORM(rms_norm, "divide the last axes by their root mean square", 1, 2, 1, infer_layer, ref_layer, expand_layer, 0,
-     HN_S_INT("axis", -1), HN_S_FLOAT("eps", 1e-5))
-NORM(batch_norm, "normalise channels with given statistics", 5, 5, 1, infer_channels, ref_batch, expand_batch, 0,
-     HN_S_FLOAT("eps", 1e-5))
-NORM(instance_norm, "normalise each channel of each sample", 3, 3, 1, infer_channels, ref_groups, expand_groups, 0,
-     HN_S_FLOAT("eps", 1e-5))
-NORM(group_norm, "normalise groups of channels of each sample", 3, 3, 1, infer_group, ref_groups, expand_groups, 0,
-     HN_S_INT_REQ("groups"), HN_S_FLOAT("eps", 1e-5))
+NORM(layer_norm, "normalise the last axes to mean 0 and variance 1", 1, 3, 3, infer_layer, ref_layer,
+     expand_layer, 0, HN_S_INT("axis", -1), HN_S_FLOAT("eps", 1e-5))
+NORM(rms_norm, "divide the last axes by their root mean square", 1, 2, 1, infer_layer, ref_layer,
+     expand_layer, 0, HN_S_INT("axis", -1), HN_S_FLOAT("eps", 1e-5))
+NORM(batch_norm, "normalise channels with given statistics", 5, 5, 1, infer_channels, ref_batch, expand_batch,
+     0, HN_S_FLOAT("eps", 1e-5))
+NORM(instance_norm, "normalise each channel of each sample", 3, 3, 1, infer_channels, ref_groups,
+     expand_groups, 0, HN_S_FLOAT("eps", 1e-5))
+NORM(group_norm, "normalise groups of channels of each sample", 3, 3, 1, infer_group, ref_groups,
+     expand_groups, 0, HN_S_INT_REQ("groups"), HN_S_FLOAT("eps", 1e-5))

@@ -2,9 +2,9 @@
  * Normalisations of shapes of their own:
  *
  *     lp_norm {axis, p}                  x / ||x||_p along an axis, p 1 or 2; a zero norm gives zeros
- *     lrn {size, alpha, beta, bias}      x / (bias + alpha/size * sum of x^2 over `size` neighbouring channels)^beta,
- *                                        the window reaching (size-1)/2 rounded down before and rounded up after
- *     mvn {axes, eps}                    (x - mean) / (deviation + eps) over axes; none given: 0, 2, 3
+ *     lrn {size, alpha, beta, bias}      x / (bias + alpha/size * sum of x^2 over `size` neighbouring
+ * channels)^beta, the window reaching (size-1)/2 rounded down before and rounded up after mvn {axes, eps} (x
+ * - mean) / (deviation + eps) over axes; none given: 0, 2, 3
  */
 #include "op/expand_int.h"
 
@@ -37,9 +37,11 @@ static hone_status ref_lp(const hn_call *c, const hn_view *in, hn_view *out, hn_
         for (int64_t i = 0; i < s.inner; i++) {
             const double *x = in[0].f + o * s.n * s.inner + i;
             double *y = out[0].f + o * s.n * s.inner + i, sum = 0;
-            for (int64_t k = 0; k < s.n; k++) sum += l1 ? fabs(x[k * s.inner]) : x[k * s.inner] * x[k * s.inner];
+            for (int64_t k = 0; k < s.n; k++)
+                sum += l1 ? fabs(x[k * s.inner]) : x[k * s.inner] * x[k * s.inner];
             const double norm = l1 ? sum : sqrt(sum);
-            for (int64_t k = 0; k < s.n; k++) y[k * s.inner] = norm == 0 ? 0 : x[k * s.inner] / norm;
+            for (int64_t k = 0; k < s.n; k++)
+                y[k * s.inner] = norm == 0 ? 0 : x[k * s.inner] / norm;
         }
     return HONE_OK;
 }
@@ -97,13 +99,14 @@ static void work_lrn(const hn_call *c, hn_work *ret)
 static hn_value *x_window_sum(hn_builder *b, hn_value *x, int64_t size)
 {
     const hn_tdesc type = x->type;
-    const hn_dim as[4] = { type.dim[0], 1, type.dim[1], x_dprod(b, &type, 2, type.rank) };
-    const int64_t kernel[4] = { 1, 1, size, 1 }, ones[2] = { 1, 1 };
-    const hn_dim before[2] = { (size - 1) / 2, 0 }, after[2] = { size - 1 - (size - 1) / 2, 0 };
+    const hn_dim as[4] = {type.dim[0], 1, type.dim[1], x_dprod(b, &type, 2, type.rank)};
+    const int64_t kernel[4] = {1, 1, size, 1}, ones[2] = {1, 1};
+    const hn_dim before[2] = {(size - 1) / 2, 0}, after[2] = {size - 1 - (size - 1) / 2, 0};
     double *w = HN_NEW_N(b->g->arena, double, size);
 
     if (!w) return NULL;
-    for (int64_t i = 0; i < size; i++) w[i] = 1;
+    for (int64_t i = 0; i < size; i++)
+        w[i] = 1;
     hn_value *y = hn_b2(b, HN_OP_conv, hn_reshape(b, x, 4, as), hn_const_fs(b, type.dtype, 4, kernel, w),
                         HN_ATTRS_ARG(HN_A_IS("stride", 2, ones), HN_A_IS("dilation", 2, ones),
                                      HN_A_DIMS("pad_begin", 2, before), HN_A_DIMS("pad_end", 2, after)));
@@ -125,17 +128,20 @@ static hone_status expand_lrn(hn_builder *b, const hn_node *n, hn_value **out)
 /* ---- mvn ---- */
 
 /* Sorted, unique, non-negative axes. */
-static hone_status mvn_axes(const int64_t *given, int n_given, int rank, int64_t *ret, int *ret_n, hn_diag *dg)
+static hone_status mvn_axes(const int64_t *given, int n_given, int rank, int64_t *ret, int *ret_n,
+                            hn_diag *dg)
 {
-    bool on[HN_MAX_RANK] = { false };
+    bool on[HN_MAX_RANK] = {false};
 
     for (int i = 0; i < n_given; i++) {
         int axis;
         if (!hn_axis_resolve(given[i], rank, &axis))
-            return HN_RAISE(dg, HONE_E_SHAPE, "axis %lld is out of range for rank %d", (long long)given[i], rank);
+            return HN_RAISE(dg, HONE_E_SHAPE, "axis %lld is out of range for rank %d", (long long)given[i],
+                            rank);
         on[axis] = true;
     }
-    for (int i = 0; n_given == 0 && i < rank && i < 4; i++) on[i] = i != 1;
+    for (int i = 0; n_given == 0 && i < rank && i < 4; i++)
+        on[i] = i != 1;
     *ret_n = 0;
     for (int i = 0; i < rank; i++)
         if (on[i]) ret[(*ret_n)++] = i;
@@ -165,7 +171,8 @@ static hone_status ref_mvn(const hn_call *c, const hn_view *in, hn_view *out, hn
     hn_tdesc kept = *t;
 
     HN_TRY(mvn_axes(given, n_given, t->rank, axes, &n, dg));
-    for (int i = 0; i < n; i++) kept.dim[axes[i]] = 1;
+    for (int i = 0; i < n; i++)
+        kept.dim[axes[i]] = 1;
     const int64_t slices = hn_tdesc_numel_static(&kept);
     HN_TRY(hn_op_scratch(2 * slices + 1, sizeof(double), (void **)&mean, dg));
     dev = mean + slices;
@@ -178,9 +185,12 @@ static hone_status ref_mvn(const hn_call *c, const hn_view *in, hn_view *out, hn
             for (int64_t i = 0; i < w.run; i++) {
                 const int64_t s = w.at[0] + i * w.step[0];
                 const double x = in[0].f[w.pos + i], d = x - mean[s] / each;
-                if (phase == 0) mean[s] += x;
-                else if (phase == 1) dev[s] += d * d;
-                else out[0].f[w.pos + i] = d / (sqrt(dev[s] / each) + hn_call_f(c, "eps"));
+                if (phase == 0)
+                    mean[s] += x;
+                else if (phase == 1)
+                    dev[s] += d * d;
+                else
+                    out[0].f[w.pos + i] = d / (sqrt(dev[s] / each) + hn_call_f(c, "eps"));
             }
     }
     free(mean);
@@ -210,13 +220,17 @@ static hone_status expand_mvn(hn_builder *b, const hn_node *n, hn_value **out)
 
 enum { TRAITS = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE };
 
-/* The sum's error halves in the root; squares of halves must not overflow, so compute in f32: 3 roundings and the sum. */
+/* The sum's error halves in the root; squares of halves must not overflow, so compute in f32: 3 roundings and
+ * the sum. */
 const hn_op_def hn_op_lp_norm = {
     HN_OP_ID(lp_norm, 1, 1, 1, 1),
     .doc = "divide by the 1- or 2-norm along an axis",
     .traits = TRAITS | HN_TRAIT_INPLACE,
     HN_OP_ATTRS(HN_S_INT("axis", -1), HN_S_INT("p", 2)),
-    .infer = infer_lp, .ref = ref_lp, .work = work_two_pass, .expand = expand_lp,
+    .infer = infer_lp,
+    .ref = ref_lp,
+    .work = work_two_pass,
+    .expand = expand_lp,
     .tol = HN_OP_TOL_SUM(72, 1),
 };
 
@@ -225,8 +239,12 @@ const hn_op_def hn_op_lrn = {
     HN_OP_ID(lrn, 1, 1, 1, 1),
     .doc = "local response normalisation across channels",
     .traits = TRAITS,
-    HN_OP_ATTRS(HN_S_INT_REQ("size"), HN_S_FLOAT("alpha", 1e-4), HN_S_FLOAT("beta", 0.75), HN_S_FLOAT("bias", 1)),
-    .infer = infer_lrn, .ref = ref_lrn, .work = work_lrn, .expand = expand_lrn,
+    HN_OP_ATTRS(HN_S_INT_REQ("size"), HN_S_FLOAT("alpha", 1e-4), HN_S_FLOAT("beta", 0.75),
+                HN_S_FLOAT("bias", 1)),
+    .infer = infer_lrn,
+    .ref = ref_lrn,
+    .work = work_lrn,
+    .expand = expand_lrn,
     .tol = HN_OP_TOL(32),
 };
 
@@ -236,6 +254,9 @@ const hn_op_def hn_op_mvn = {
     .doc = "subtract the mean and divide by the deviation over axes",
     .traits = TRAITS,
     HN_OP_ATTRS(HN_S_INTS("axes"), HN_S_FLOAT("eps", 1e-9)),
-    .infer = infer_mvn, .ref = ref_mvn, .work = work_two_pass, .expand = expand_mvn,
+    .infer = infer_mvn,
+    .ref = ref_mvn,
+    .work = work_two_pass,
+    .expand = expand_mvn,
     .tol = HN_OP_TOL_SUM(32, 64),
 };

@@ -1,16 +1,17 @@
 /*
  * Quantisation with explicit parameters:
  *
- *     quantize (x, scale, zero?) {axis, block, to, saturate}      saturate(round(x / scale) + zero), half to even
- *     dequantize (x, scale, zero?) {axis, block, to}              (x - zero) * scale; to: none = scale's dtype
- *     dynamic_quantize (x f32) -> y u8, scale f32[], zero u8[]    range of x widened to hold 0, over 0..255
+ *     quantize (x, scale, zero?) {axis, block, to, saturate}      saturate(round(x / scale) + zero), half to
+ * even dequantize (x, scale, zero?) {axis, block, to}              (x - zero) * scale; to: none = scale's
+ * dtype dynamic_quantize (x f32) -> y u8, scale f32[], zero u8[]    range of x widened to hold 0, over 0..255
  *
- * scale and zero hold one element (any rank), or one per index of `axis` (rank 1), or with block > 0 one per `block`
- * neighbours along the axis: x's shape with ceil(extent / block) there. Floats as targets (f8, f4) round the quotient
- * and take no offset; saturate says whether they clamp at their largest number.
+ * scale and zero hold one element (any rank), or one per index of `axis` (rank 1), or with block > 0 one per
+ * `block` neighbours along the axis: x's shape with ceil(extent / block) there. Floats as targets (f8, f4)
+ * round the quotient and take no offset; saturate says whether they clamp at their largest number.
  *
- * The quotient is rounded to f32 (f64 for f64 x) before it is rounded to an integer, as every runtime does: a quotient
- * that lies on a bin's edge in f32 and beside it in double would flip the bin. NaN becomes integer 0.
+ * The quotient is rounded to f32 (f64 for f64 x) before it is rounded to an integer, as every runtime does: a
+ * quotient that lies on a bin's edge in f32 and beside it in double would flip the bin. NaN becomes integer
+ * 0.
  */
 #include "op/expand_int.h"
 
@@ -33,7 +34,8 @@ static spread spread_of(const hn_tdesc *scale, int64_t block)
 
 static bool quantum_type(hn_dtype t)
 {
-    return t != HN_BOOL && t != HN_NONE && t != HN_F8E8M0 && hn_dtype_bits(t) <= (hn_dtype_is_int(t) ? 16 : 8);
+    return t != HN_BOOL && t != HN_NONE && t != HN_F8E8M0 &&
+           hn_dtype_bits(t) <= (hn_dtype_is_int(t) ? 16 : 8);
 }
 
 /* ---- inference ---- */
@@ -45,7 +47,8 @@ static hone_status check_block_shape(const hn_call *c, int axis, int64_t block, 
         const hn_dim n = c->in[X].dim[i];
         hn_dim d;
         if (!hn_op_meet(c, c->in[SCALE].dim[i], i == axis ? hn_dim_ceildiv(c->syms, n, block) : n, &d))
-            return HN_RAISE(dg, HONE_E_SHAPE, "axis %d of the scale has extent %lld, which does not fit blocks of %lld", i,
+            return HN_RAISE(dg, HONE_E_SHAPE,
+                            "axis %d of the scale has extent %lld, which does not fit blocks of %lld", i,
                             (long long)c->in[SCALE].dim[i], (long long)block);
     }
     return HONE_OK;
@@ -68,7 +71,8 @@ static hone_status check_params(const hn_call *c, hn_diag *dg)
     if (!hn_op_has(c, ZERO)) return HONE_OK;
     if (one_element(&c->in[ZERO]) && s == PER_TENSOR) return HONE_OK;
     HN_TRY(hn_op_want_rank(c, ZERO, c->in[SCALE].rank, dg));
-    for (int i = 0; i < c->in[SCALE].rank; i++) HN_TRY(hn_op_want_meet(c, SCALE, i, ZERO, i, NULL, dg));
+    for (int i = 0; i < c->in[SCALE].rank; i++)
+        HN_TRY(hn_op_want_meet(c, SCALE, i, ZERO, i, NULL, dg));
     return HONE_OK;
 }
 
@@ -93,7 +97,8 @@ static hone_status infer_dequantize(hn_call *c, hn_diag *dg)
 
     HN_TRY(hn_op_want(c, X, dg));
     if (c->in[X].dtype != HN_I32 && !quantum_type(c->in[X].dtype))
-        return HN_RAISE(dg, HONE_E_TYPE, "dequantising from %s is not defined", hn_dtype_name(c->in[X].dtype));
+        return HN_RAISE(dg, HONE_E_TYPE, "dequantising from %s is not defined",
+                        hn_dtype_name(c->in[X].dtype));
     HN_TRY(check_params(c, dg));
     if (to != HN_NONE && !hn_dtype_is_float(to))
         return HN_RAISE(dg, HONE_E_TYPE, "dequantising to %s is not defined", hn_dtype_name(to));
@@ -108,8 +113,8 @@ static hone_status infer_dynamic(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want_dtype(c, X, HN_F32, dg));
     c->out[0] = c->in[X];
     c->out[0].dtype = HN_U8;
-    if (c->n_out > 1) c->out[1] = (hn_tdesc){ .dtype = HN_F32 };
-    if (c->n_out > 2) c->out[2] = (hn_tdesc){ .dtype = HN_U8 };
+    if (c->n_out > 1) c->out[1] = (hn_tdesc){.dtype = HN_F32};
+    if (c->n_out > 2) c->out[2] = (hn_tdesc){.dtype = HN_U8};
     return HONE_OK;
 }
 
@@ -123,7 +128,7 @@ typedef struct param_index {
 
 static param_index param_index_of(const hn_call *c, const hn_view *in)
 {
-    param_index p = { .block = hn_call_i(c, "block") };
+    param_index p = {.block = hn_call_i(c, "block")};
     int axis = 0;
 
     p.how = spread_of(&in[SCALE].type, p.block);
@@ -174,8 +179,10 @@ static hone_status ref_quantize(const hn_call *c, const hn_view *in, hn_view *ou
     for (int64_t i = 0; i < out[0].numel; i++) {
         const int64_t at = param_at(&p, i);
         const double q = hn_round_f64(wide, load(&in[X], i) / in[SCALE].f[at], false);
-        if (hn_dtype_is_float(to)) out[0].f[i] = hn_round_f64(to, q, hn_call_i(c, "saturate") != 0);
-        else out[0].i[i] = to_int(to, q, has_zero ? load(&in[ZERO], at) : 0);
+        if (hn_dtype_is_float(to))
+            out[0].f[i] = hn_round_f64(to, q, hn_call_i(c, "saturate") != 0);
+        else
+            out[0].i[i] = to_int(to, q, has_zero ? load(&in[ZERO], at) : 0);
     }
     return HONE_OK;
 }
@@ -210,7 +217,8 @@ static hone_status ref_dynamic(const hn_call *c, const hn_view *in, hn_view *out
     double scale = f32(f32(hi - lo) / 255);
     if (scale == 0) scale = 1; /* all zeros: any scale does; 0 would divide by itself */
     const int64_t zero = to_int(HN_U8, f32(-lo / scale), 0);
-    for (int64_t i = 0; i < in[X].numel; i++) out[0].i[i] = to_int(HN_U8, f32(in[X].f[i] / scale), (double)zero);
+    for (int64_t i = 0; i < in[X].numel; i++)
+        out[0].i[i] = to_int(HN_U8, f32(in[X].f[i] / scale), (double)zero);
     if (c->n_out > 1) out[1].f[0] = scale;
     if (c->n_out > 2) out[2].i[0] = zero;
     return HONE_OK;
@@ -235,8 +243,10 @@ static hn_value *x_repeat(hn_builder *b, hn_value *p, int axis, int64_t block, h
         hn_value *i = x_iota(b, HN_I64, 1, 0, extent);
         return x_gather(b, p, x_div_k(b, i, (double)block), axis);
     }
-    for (int i = 0; i <= rank; i++) d[i] = i <= axis ? p->type.dim[i] : i == axis + 1 ? block : p->type.dim[i - 1];
-    for (int i = 0; i < rank; i++) flat[i] = i == axis ? extent : p->type.dim[i];
+    for (int i = 0; i <= rank; i++)
+        d[i] = i <= axis ? p->type.dim[i] : i == axis + 1 ? block : p->type.dim[i - 1];
+    for (int i = 0; i < rank; i++)
+        flat[i] = i == axis ? extent : p->type.dim[i];
     return hn_reshape(b, hn_broadcast_to(b, x_unsqueeze(b, p, axis + 1), rank + 1, d), rank, flat);
 }
 
@@ -250,7 +260,7 @@ static hn_value *x_param(hn_builder *b, const hn_node *n, hn_value *p, hn_dtype 
     if (!p) return NULL;
     const spread how = spread_of(&hn_in(n, SCALE)->type, block);
     p = x_cast(b, p, t);
-    if (how == PER_TENSOR || !p) return hn_reshape(b, p, 0, (hn_dim[]){ 0 });
+    if (how == PER_TENSOR || !p) return hn_reshape(b, p, 0, (hn_dim[]){0});
     hn_axis_resolve(hn_attr_i(n, "axis"), x->rank, &axis);
     return how == PER_AXIS ? x_along(b, p, x->rank, axis) : x_repeat(b, p, axis, block, x->dim[axis]);
 }
@@ -272,7 +282,8 @@ static hone_status expand_quantize(hn_builder *b, const hn_node *n, hn_value **o
     hn_value *q = x_div(b, x, x_param(b, n, hn_in(n, SCALE), t));
 
     out[0] = hn_dtype_is_float(to)
-                 ? hn_b1(b, HN_OP_cast, q, HN_ATTRS_ARG(HN_A_T("to", to), HN_A_I("saturate", hn_attr_i(n, "saturate"))))
+                 ? hn_b1(b, HN_OP_cast, q,
+                         HN_ATTRS_ARG(HN_A_T("to", to), HN_A_I("saturate", hn_attr_i(n, "saturate"))))
                  : x_to_int(b, q, x_param(b, n, hn_in(n, ZERO), t), to);
     return x_done(b);
 }
@@ -311,16 +322,23 @@ const hn_op_def hn_op_quantize = {
     .doc = "divide by a scale, round, offset and saturate into a narrow dtype",
     .traits = TRAITS,
     HN_OP_ATTRS(HN_S_INT("axis", 1), HN_S_INT("block", 0), HN_S_DTYPE_REQ("to"), HN_S_INT("saturate", 1)),
-    .infer = infer_quantize, .ref = ref_quantize, .work = work, .expand = expand_quantize,
+    .infer = infer_quantize,
+    .ref = ref_quantize,
+    .work = work,
+    .expand = expand_quantize,
 };
 
-/* x - zero is exact up to 24 bits (one rounding for i32), the product rounds once, the store to a half once more. */
+/* x - zero is exact up to 24 bits (one rounding for i32), the product rounds once, the store to a half once
+ * more. */
 const hn_op_def hn_op_dequantize = {
     HN_OP_ID(dequantize, 2, 3, 1, 1),
     .doc = "subtract the zero point and multiply by the scale",
     .traits = TRAITS,
     HN_OP_ATTRS(HN_S_INT("axis", 1), HN_S_INT("block", 0), HN_S_DTYPE("to", HN_NONE)),
-    .infer = infer_dequantize, .ref = ref_dequantize, .work = work, .expand = expand_dequantize,
+    .infer = infer_dequantize,
+    .ref = ref_dequantize,
+    .work = work,
+    .expand = expand_dequantize,
     .tol = HN_OP_TOL(3),
 };
 
@@ -329,5 +347,8 @@ const hn_op_def hn_op_dynamic_quantize = {
     HN_OP_ID(dynamic_quantize, 1, 1, 1, 3),
     .doc = "quantise to u8 over the range that the data takes",
     .traits = TRAITS,
-    .infer = infer_dynamic, .ref = ref_dynamic, .work = work, .expand = expand_dynamic,
+    .infer = infer_dynamic,
+    .ref = ref_dynamic,
+    .work = work,
+    .expand = expand_dynamic,
 };

@@ -29,12 +29,12 @@ typedef struct rnn_act {
 /** Everything a recurrent op's attributes say, checked. */
 typedef struct rnn_spec {
     hn_op op;
-    int n_gate;       /* 4, 3, 1 */
-    int n_act;        /* a direction: 3, 2, 1 */
+    int n_gate; /* 4, 3, 1 */
+    int n_act;  /* a direction: 3, 2, 1 */
     int n_dir;
     bool reverse[2];
     rnn_act act[2][3];
-    double clip;      /* 0: none */
+    double clip; /* 0: none */
     bool input_forget;
     bool linear_before_reset;
 } rnn_spec;

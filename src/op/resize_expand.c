@@ -1,8 +1,9 @@
 /*
- * Expansion of resize, one axis after another. A place in the input is (o + shift) * num / den + base for every
- * coordinate rule. With known extents the taps are tables made here: a slice or a broadcast where the pattern allows, up
- * to MANY_TAPS gathers and a weighted sum, or a product with a dense matrix. With symbolic extents the same tables are
- * computed by index arithmetic in f64 (f32 would misplace ties), and in a loop over taps where their number is not known.
+ * Expansion of resize, one axis after another. A place in the input is (o + shift) * num / den + base for
+ * every coordinate rule. With known extents the taps are tables made here: a slice or a broadcast where the
+ * pattern allows, up to MANY_TAPS gathers and a weighted sum, or a product with a dense matrix. With symbolic
+ * extents the same tables are computed by index arithmetic in f64 (f32 would misplace ties), and in a loop
+ * over taps where their number is not known.
  */
 #include "op/resize_int.h"
 
@@ -12,8 +13,8 @@ typedef struct axis_job {
     const hn_node *n;
     int axis;
     hn_dim n_in, n_out;
-    double scale;          /* as given; 0: n_out / n_in */
-    double start, end;     /* region */
+    double scale;      /* as given; 0: n_out / n_in */
+    double start, end; /* region */
     int64_t mode, coord, rule;
     double a;
     bool exclude, antialias;
@@ -26,13 +27,19 @@ static axis_job job_of(const hn_node *n, int axis)
     const int rank = hn_in(n, 0)->type.rank;
 
     return (axis_job){
-        .n = n, .axis = axis,
-        .n_in = hn_in(n, 0)->type.dim[axis], .n_out = hn_out(n, 0)->type.dim[axis],
+        .n = n,
+        .axis = axis,
+        .n_in = hn_in(n, 0)->type.dim[axis],
+        .n_out = hn_out(n, 0)->type.dim[axis],
         .scale = n_scale ? scale[axis] : 0,
-        .start = n_roi == 2 * rank ? roi[axis] : 0, .end = n_roi == 2 * rank ? roi[rank + axis] : 1,
-        .mode = hn_attr_i(n, "mode"), .coord = hn_attr_i(n, "coord"), .rule = hn_attr_i(n, "nearest"),
+        .start = n_roi == 2 * rank ? roi[axis] : 0,
+        .end = n_roi == 2 * rank ? roi[rank + axis] : 1,
+        .mode = hn_attr_i(n, "mode"),
+        .coord = hn_attr_i(n, "coord"),
+        .rule = hn_attr_i(n, "nearest"),
         .a = hn_attr_f(n, "cubic_a"),
-        .exclude = hn_attr_i(n, "exclude_outside") != 0, .antialias = hn_attr_i(n, "antialias") != 0,
+        .exclude = hn_attr_i(n, "exclude_outside") != 0,
+        .antialias = hn_attr_i(n, "antialias") != 0,
     };
 }
 
@@ -51,18 +58,24 @@ typedef struct line {
 
 static line line_of(const axis_job *j, double n_in, double n_out)
 {
-    const double scale = j->scale > 0 ? j->scale : n_out / n_in, width = j->scale > 0 ? j->scale * n_in : n_out;
-    const line half = { 0.5, 1, scale, -0.5 };
+    const double scale = j->scale > 0 ? j->scale : n_out / n_in,
+                 width = j->scale > 0 ? j->scale * n_in : n_out;
+    const line half = {0.5, 1, scale, -0.5};
 
     switch (j->coord) {
-    case RS_PYTORCH_HALF_PIXEL: return n_out > 1 ? half : (line){ 0, 0, 1, 0 };
-    case RS_ALIGN_CORNERS: return width == 1 ? (line){ 0, 0, 1, 0 } : (line){ 0, n_in - 1, width - 1, 0 };
-    case RS_ASYMMETRIC: return (line){ 0, 1, scale, 0 };
+    case RS_PYTORCH_HALF_PIXEL:
+        return n_out > 1 ? half : (line){0, 0, 1, 0};
+    case RS_ALIGN_CORNERS:
+        return width == 1 ? (line){0, 0, 1, 0} : (line){0, n_in - 1, width - 1, 0};
+    case RS_ASYMMETRIC:
+        return (line){0, 1, scale, 0};
     case RS_TF_CROP:
-        if (width == 1) return (line){ 0, 0, 1, (j->start + j->end) * 0.5 * (n_in - 1) };
-        return (line){ 0, (j->end - j->start) * (n_in - 1), width - 1, j->start * (n_in - 1) };
-    case RS_HALF_PIXEL_SYMMETRIC: return (line){ 0.5, 1, scale, n_in / 2 * (1 - n_out / width) - 0.5 };
-    default: return half;
+        if (width == 1) return (line){0, 0, 1, (j->start + j->end) * 0.5 * (n_in - 1)};
+        return (line){0, (j->end - j->start) * (n_in - 1), width - 1, j->start * (n_in - 1)};
+    case RS_HALF_PIXEL_SYMMETRIC:
+        return (line){0.5, 1, scale, n_in / 2 * (1 - n_out / width) - 0.5};
+    default:
+        return half;
     }
 }
 
@@ -75,9 +88,12 @@ static int64_t nearest_index(int64_t rule, double x, int64_t n)
 {
     double i;
 
-    if (rule == RS_PREFER_FLOOR) i = ceil(x - 0.5);
-    else if (rule == RS_PREFER_CEIL) i = floor(x + 0.5);
-    else i = rule == RS_FLOOR ? floor(x) : ceil(x);
+    if (rule == RS_PREFER_FLOOR)
+        i = ceil(x - 0.5);
+    else if (rule == RS_PREFER_CEIL)
+        i = floor(x + 0.5);
+    else
+        i = rule == RS_FLOOR ? floor(x) : ceil(x);
     return i < 0 ? 0 : i > (double)(n - 1) ? n - 1 : (int64_t)i;
 }
 
@@ -97,10 +113,12 @@ static hn_value *x_pick(hn_builder *b, hn_value *x, int axis, const int64_t *ind
 
     hn_tdesc wide = x->type, flat = x->type;
     flat.dim[axis] = n;
-    for (int i = x->type.rank; i > axis; i--) wide.dim[i] = x->type.dim[i - 1];
+    for (int i = x->type.rank; i > axis; i--)
+        wide.dim[i] = x->type.dim[i - 1];
     wide.dim[axis] = extent;
     wide.dim[axis + 1] = repeat;
-    return hn_reshape(b, hn_broadcast_to(b, x_unsqueeze(b, x, axis + 1), x->type.rank + 1, wide.dim), flat.rank, flat.dim);
+    return hn_reshape(b, hn_broadcast_to(b, x_unsqueeze(b, x, axis + 1), x->type.rank + 1, wide.dim),
+                      flat.rank, flat.dim);
 }
 
 static double kernel(const axis_job *j, double t)
@@ -127,7 +145,7 @@ static bool make_taps(hn_builder *b, const axis_job *j, int64_t n_in, int64_t n_
 
     t->n = 2 * half;
     t->index = HN_NEW_N(b->g->arena, int64_t, t->n * n_out + 1);
-    t->weight = HN_NEW_N(b->g->arena, double, t->n * n_out + 1);
+    t->weight = HN_NEW_N(b->g->arena, double, t->n *n_out + 1);
     if (!t->index || !t->weight) return false;
     for (int64_t o = 0; o < n_out; o++) {
         const double x = line_at(&l, o);
@@ -139,7 +157,8 @@ static bool make_taps(hn_builder *b, const axis_job *j, int64_t n_in, int64_t n_
             t->weight[k * n_out + o] = j->exclude && outside ? 0 : kernel(j, stretch * (p - x));
             sum += t->weight[k * n_out + o];
         }
-        for (int k = 0; k < t->n; k++) t->weight[k * n_out + o] /= sum;
+        for (int k = 0; k < t->n; k++)
+            t->weight[k * n_out + o] /= sum;
     }
     return true;
 }
@@ -159,12 +178,13 @@ static hn_value *x_weighted_gathers(hn_builder *b, hn_value *x, int axis, const 
 
 static hn_value *x_dense(hn_builder *b, hn_value *x, int axis, const taps *t, int64_t n_out)
 {
-    const int64_t n_in = x->type.dim[axis], shape[2] = { n_out, n_in };
-    double *w = HN_NEW_N(b->g->arena, double, n_in * n_out + 1);
+    const int64_t n_in = x->type.dim[axis], shape[2] = {n_out, n_in};
+    double *w = HN_NEW_N(b->g->arena, double, n_in *n_out + 1);
     const int rank = x->type.rank;
 
     if (!w) return NULL;
-    for (int64_t i = 0; i < t->n * n_out; i++) w[i % n_out * n_in + t->index[i]] += t->weight[i];
+    for (int64_t i = 0; i < t->n * n_out; i++)
+        w[i % n_out * n_in + t->index[i]] += t->weight[i];
     hn_value *m = hn_const_fs(b, x->type.dtype, 2, shape, w);
     if (rank >= 2 && axis == rank - 2) return x_matmul(b, m, x, false, false);
     if (rank == 1) return x_squeeze(b, x_matmul(b, x_unsqueeze(b, x, 0), m, false, true), 0);
@@ -179,11 +199,13 @@ static hn_value *x_known(hn_builder *b, const axis_job *j, hn_value *x)
     if (j->mode == RS_MODE_NEAREST) {
         const line l = line_of(j, (double)n_in, (double)n_out);
         int64_t *index = HN_NEW_N(b->g->arena, int64_t, n_out + 1);
-        for (int64_t o = 0; index && o < n_out; o++) index[o] = nearest_index(j->rule, line_at(&l, o), n_in);
+        for (int64_t o = 0; index && o < n_out; o++)
+            index[o] = nearest_index(j->rule, line_at(&l, o), n_in);
         return index ? x_pick(b, x, j->axis, index, n_out) : NULL;
     }
     if (!make_taps(b, j, n_in, n_out, &t)) return NULL;
-    return t.n <= MANY_TAPS ? x_weighted_gathers(b, x, j->axis, &t, n_out) : x_dense(b, x, j->axis, &t, n_out);
+    return t.n <= MANY_TAPS ? x_weighted_gathers(b, x, j->axis, &t, n_out)
+                            : x_dense(b, x, j->axis, &t, n_out);
 }
 
 /* bool[n_out]: places outside the input. */
@@ -193,7 +215,8 @@ static hn_value *x_known_outside(hn_builder *b, const axis_job *j)
     double *out = HN_NEW_N(b->g->arena, double, j->n_out + 1);
 
     if (!out) return NULL;
-    for (int64_t o = 0; o < j->n_out; o++) out[o] = line_at(&l, o) < 0 || line_at(&l, o) > (double)(j->n_in - 1);
+    for (int64_t o = 0; o < j->n_out; o++)
+        out[o] = line_at(&l, o) < 0 || line_at(&l, o) > (double)(j->n_in - 1);
     return hn_const_fs(b, HN_BOOL, 1, &j->n_out, out);
 }
 
@@ -202,7 +225,7 @@ static hn_value *x_known_outside(hn_builder *b, const axis_job *j)
 /* Everything that the taps of one axis are computed from; vectors are f64[n_out]. */
 typedef struct places {
     const axis_job *j;
-    hn_value *x, *data;     /* places; what is gathered */
+    hn_value *x, *data;                 /* places; what is gathered */
     hn_value *floor_x, *stretch, *last; /* stretch: f64[] or NULL for 1; last: n_in - 1 */
 } places;
 
@@ -214,7 +237,8 @@ static hn_value *x_unless_one(hn_builder *b, hn_value *width, hn_value *v)
 
 static hn_value *x_places(hn_builder *b, const axis_job *j)
 {
-    hn_value *o = x_iota(b, HN_F64, 1, 0, j->n_out), *n_in = x_dim(b, HN_F64, j->n_in), *n_out = x_dim(b, HN_F64, j->n_out);
+    hn_value *o = x_iota(b, HN_F64, 1, 0, j->n_out), *n_in = x_dim(b, HN_F64, j->n_in),
+             *n_out = x_dim(b, HN_F64, j->n_out);
     hn_value *scale = j->scale > 0 ? hn_const_f(b, HN_F64, j->scale) : x_div(b, n_out, n_in);
     hn_value *width = j->scale > 0 ? x_mul(b, n_in, scale) : n_out, *span = x_add_k(b, n_in, -1);
     hn_value *half = x_add_k(b, x_div(b, x_add_k(b, o, 0.5), scale), -0.5);
@@ -222,9 +246,12 @@ static hn_value *x_places(hn_builder *b, const axis_job *j)
     hn_value *steps = x_select(b, x_eq_k(b, width, 1), x_k(b, width, 1), x_add_k(b, width, -1));
 
     switch (j->coord) {
-    case RS_PYTORCH_HALF_PIXEL: return x_unless_one(b, n_out, half);
-    case RS_ALIGN_CORNERS: return x_unless_one(b, width, x_div(b, x_mul(b, o, span), steps));
-    case RS_ASYMMETRIC: return x_div(b, o, scale);
+    case RS_PYTORCH_HALF_PIXEL:
+        return x_unless_one(b, n_out, half);
+    case RS_ALIGN_CORNERS:
+        return x_unless_one(b, width, x_div(b, x_mul(b, o, span), steps));
+    case RS_ASYMMETRIC:
+        return x_div(b, o, scale);
     case RS_TF_CROP: {
         hn_value *walk = x_div(b, x_mul(b, o, x_mul_k(b, span, j->end - j->start)), steps);
         hn_value *many = x_add(b, walk, x_mul_k(b, span, j->start));
@@ -234,7 +261,8 @@ static hn_value *x_places(hn_builder *b, const axis_job *j)
         hn_value *rest = x_sub(b, x_k(b, width, 1), x_div(b, n_out, width));
         return x_add(b, half, x_mul(b, x_mul_k(b, n_in, 0.5), rest));
     }
-    default: return half;
+    default:
+        return half;
     }
 }
 
@@ -251,7 +279,8 @@ static hn_value *x_kernel(hn_builder *b, const axis_job *j, hn_value *t)
     t = x_abs(b, t);
     if (j->mode == RS_MODE_LINEAR) return x_relu(b, x_sub(b, x_k(b, t, 1), t));
     hn_value *near = x_mul(b, x_mul(b, x_add_k(b, x_mul_k(b, t, a + 2), -(a + 3)), t), t);
-    hn_value *far = x_add_k(b, x_mul(b, x_add_k(b, x_mul(b, x_add_k(b, x_mul_k(b, t, a), -5 * a), t), 8 * a), t), -4 * a);
+    hn_value *far =
+        x_add_k(b, x_mul(b, x_add_k(b, x_mul(b, x_add_k(b, x_mul_k(b, t, a), -5 * a), t), 8 * a), t), -4 * a);
     far = x_select(b, x_lt_k(b, t, 2), far, x_k(b, t, 0));
     return x_select(b, x_le_k(b, t, 1), x_add_k(b, near, 1), far);
 }
@@ -305,14 +334,14 @@ static hn_value *x_any_taps(hn_builder *b, const places *p, hn_value **ret_sum)
 {
     hn_value *reach = x_k(b, p->stretch, p->j->mode == RS_MODE_LINEAR ? 1 : 2);
     hn_value *half = x_ceil(b, x_div(b, reach, p->stretch));
-    const tap_loop user = { p, x_sub(b, x_k(b, half, 1), half) };
+    const tap_loop user = {p, x_sub(b, x_k(b, half, 1), half)};
     hn_tdesc type = p->data->type;
     hn_value *init[2], *ret[2];
 
     type.dim[p->j->axis] = p->j->n_out;
     init[0] = x_full(b, type.dtype, type.rank, type.dim, 0);
     init[1] = x_full(b, HN_F64, 1, &p->j->n_out, 0);
-    x_loop(b, &(x_loop_spec){ x_cast(b, x_mul_k(b, half, 2), HN_I64), 2, 0, init, fill, &user }, ret);
+    x_loop(b, &(x_loop_spec){x_cast(b, x_mul_k(b, half, 2), HN_I64), 2, 0, init, fill, &user}, ret);
     *ret_sum = ret[1];
     return ret[0];
 }
@@ -321,9 +350,12 @@ static hn_value *x_symbolic_nearest(hn_builder *b, const axis_job *j, hn_value *
 {
     hn_value *i;
 
-    if (j->rule == RS_PREFER_FLOOR) i = x_ceil(b, x_add_k(b, at, -0.5));
-    else if (j->rule == RS_PREFER_CEIL) i = x_floor(b, x_add_k(b, at, 0.5));
-    else i = j->rule == RS_FLOOR ? x_floor(b, at) : x_ceil(b, at);
+    if (j->rule == RS_PREFER_FLOOR)
+        i = x_ceil(b, x_add_k(b, at, -0.5));
+    else if (j->rule == RS_PREFER_CEIL)
+        i = x_floor(b, x_add_k(b, at, 0.5));
+    else
+        i = j->rule == RS_FLOOR ? x_floor(b, at) : x_ceil(b, at);
     return x_gather(b, x, x_index(b, i, x_dim(b, HN_F64, x_dsub(b, j->n_in, 1))), j->axis);
 }
 
@@ -333,7 +365,11 @@ static hn_value *x_symbolic(hn_builder *b, const axis_job *j, hn_value *x)
 
     if (!x || !at) return NULL;
     if (j->mode == RS_MODE_NEAREST) return x_symbolic_nearest(b, j, x, at);
-    places p = { .j = j, .x = at, .data = x, .floor_x = x_floor(b, at), .last = x_dim(b, HN_F64, x_dsub(b, j->n_in, 1)) };
+    places p = {.j = j,
+                .x = at,
+                .data = x,
+                .floor_x = x_floor(b, at),
+                .last = x_dim(b, HN_F64, x_dsub(b, j->n_in, 1))};
     const int reach = j->mode == RS_MODE_LINEAR ? 1 : 2;
     const bool shrinks = j->antialias && (j->scale == 0 || j->scale < 1);
     if (shrinks) {
@@ -368,7 +404,8 @@ static hn_value *x_extrapolate(hn_builder *b, const hn_node *n, hn_value *y)
     for (int axis = 0; y && axis < y->type.rank; axis++) {
         const axis_job j = job_of(n, axis);
         if (is_identity(&j)) continue;
-        hn_value *o = x_along(b, known(&j) ? x_known_outside(b, &j) : x_symbolic_outside(b, &j), y->type.rank, axis);
+        hn_value *o =
+            x_along(b, known(&j) ? x_known_outside(b, &j) : x_symbolic_outside(b, &j), y->type.rank, axis);
         outside = outside ? x_or(b, outside, o) : o;
     }
     return outside ? x_select(b, outside, x_k(b, y, hn_attr_f(n, "extrapolation")), y) : y;

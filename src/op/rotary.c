@@ -25,20 +25,23 @@ static hone_status infer(hn_call *c, hn_diag *dg)
         if (c->in[i].dim[0] != 1) HN_TRY(hn_op_want_meet(c, 0, 0, i, 0, NULL, dg));
         HN_TRY(hn_op_want_meet(c, 0, 2, i, 1, NULL, dg));
         if (!hn_op_meet(c, c->in[i].dim[2], hn_dim_floordiv(c->syms, r, 2), &d))
-            return HN_RAISE(dg, HONE_E_SHAPE, "operand %d holds %lld angles where half the rotary features are needed", i,
+            return HN_RAISE(dg, HONE_E_SHAPE,
+                            "operand %d holds %lld angles where half the rotary features are needed", i,
                             (long long)(hn_op_known(c, c->in[i].dim[2], &half) ? half : -1));
     }
     if (hn_op_known(c, r, &n) && n % 2)
         return HN_RAISE(dg, HONE_E_SHAPE, "%lld rotary features do not pair up", (long long)n);
     if (given && hn_op_known(c, c->in[0].dim[3], &have) && given > have)
-        return HN_RAISE(dg, HONE_E_SHAPE, "rotary_dim %lld exceeds the %lld features", (long long)given, (long long)have);
+        return HN_RAISE(dg, HONE_E_SHAPE, "rotary_dim %lld exceeds the %lld features", (long long)given,
+                        (long long)have);
     c->out[0] = c->in[0];
     return HONE_OK;
 }
 
 static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
-    const int64_t *x = in[0].type.dim, given = hn_call_i(c, "rotary_dim"), r = given ? given : x[3], half = r / 2;
+    const int64_t *x = in[0].type.dim, given = hn_call_i(c, "rotary_dim"), r = given ? given : x[3],
+                  half = r / 2;
     const bool pairs = hn_call_i(c, "interleaved") != 0;
 
     (void)dg;
@@ -53,7 +56,8 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
             to[u] = from[u] * cs - from[v] * sn;
             to[v] = from[u] * sn + from[v] * cs;
         }
-        for (int64_t i = r; i < x[3]; i++) to[i] = from[i];
+        for (int64_t i = r; i < x[3]; i++)
+            to[i] = from[i];
     }
     return HONE_OK;
 }
@@ -78,7 +82,7 @@ static hone_status expand(hn_builder *b, const hn_node *n, hn_value **out)
     hn_value *u2 = x_sub(b, x_mul(b, u, cs), x_mul(b, v, sn));
     hn_value *v2 = x_add(b, x_mul(b, u, sn), x_mul(b, v, cs));
     if (pairs) {
-        const hn_dim flat[4] = { t.dim[0], t.dim[1], t.dim[2], r };
+        const hn_dim flat[4] = {t.dim[0], t.dim[1], t.dim[2], r};
         y = hn_reshape(b, x_concat2(b, x_unsqueeze(b, u2, 4), x_unsqueeze(b, v2, 4), 4), 4, flat);
     } else {
         y = x_concat2(b, u2, v2, 3);
@@ -94,6 +98,9 @@ const hn_op_def hn_op_rotary = {
     .doc = "rotary position embedding",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_INT("interleaved", 0), HN_S_INT("rotary_dim", 0)),
-    .infer = infer, .ref = ref, .work = work, .expand = expand,
+    .infer = infer,
+    .ref = ref,
+    .work = work,
+    .expand = expand,
     .tol = HN_OP_TOL_SUM(3, 6),
 };

@@ -7,7 +7,8 @@ static const double CUBIC_A = -0.75; /* grid_sample fixes it */
 static hn_value *x_reflect(hn_builder *b, const sampler *s, int axis, hn_value *v)
 {
     hn_value *size = s->size[axis];
-    hn_value *lo = x_k(b, v, s->align_corners ? 0 : -0.5), *range = s->align_corners ? x_add_k(b, size, -1) : size;
+    hn_value *lo = x_k(b, v, s->align_corners ? 0 : -0.5),
+             *range = s->align_corners ? x_add_k(b, size, -1) : size;
 
     range = x_select(b, x_eq_k(b, range, 0), x_k(b, range, 1), range);
     hn_value *d = x_abs(b, x_sub(b, v, lo)), *twice = x_mul_k(b, range, 2);
@@ -55,11 +56,10 @@ typedef struct tap {
 
 static tap x_tap(hn_builder *b, const sampler *s, int axis, hn_value *start, hn_value *low, int k)
 {
-    tap t = { 0 };
+    tap t = {0};
     hn_value *at = s->mode == SAMPLE_NEAREST ? start : x_add_k(b, low, k), *f = x_sub(b, start, low);
 
-    if (s->padding == SAMPLE_ZEROS)
-        t.inside = x_and(b, x_ge_k(b, at, 0), x_lt(b, at, s->size[axis]));
+    if (s->padding == SAMPLE_ZEROS) t.inside = x_and(b, x_ge_k(b, at, 0), x_lt(b, at, s->size[axis]));
     if (s->mode == SAMPLE_LINEAR) t.weight = k == 0 ? x_sub(b, x_k(b, f, 1), f) : f;
     if (s->mode == SAMPLE_CUBIC) t.weight = x_cubic_weight(b, f, k);
     if (s->padding == SAMPLE_REFLECTION && s->mode == SAMPLE_CUBIC) at = x_reflect(b, s, axis, at);
@@ -78,14 +78,18 @@ static hn_value *x_combination(hn_builder *b, const sampler *s, hn_value *data, 
         if (t->weight) weight = weight ? x_mul(b, weight, t->weight) : t->weight;
         if (t->inside) inside = inside ? x_and(b, inside, t->inside) : t->inside;
     }
-    hn_value *v = hn_b2(b, HN_OP_gather_nd, data, x_concat(b, s->n_axis, index, 2), HN_ATTRS_ARG(HN_A_I("batch_dims", 1)));
+    hn_value *v = hn_b2(b, HN_OP_gather_nd, data, x_concat(b, s->n_axis, index, 2),
+                        HN_ATTRS_ARG(HN_A_I("batch_dims", 1)));
     if (weight) v = x_mul(b, v, weight);
     return inside ? x_select(b, inside, v, x_k(b, v, 0)) : v;
 }
 
 hn_value *x_sample(hn_builder *b, const sampler *s, hn_value *data)
 {
-    const int n_tap = s->mode == SAMPLE_NEAREST ? 1 : s->mode == SAMPLE_LINEAR ? 2 : 4, first = n_tap == 4 ? -1 : 0;
+    const int n_tap = s->mode == SAMPLE_NEAREST  ? 1
+                      : s->mode == SAMPLE_LINEAR ? 2
+                                                 : 4,
+              first = n_tap == 4 ? -1 : 0;
     tap t[SAMPLE_MAX_AXES][4];
     const tap *pick[SAMPLE_MAX_AXES];
     hn_value *sum = NULL;
@@ -93,11 +97,13 @@ hn_value *x_sample(hn_builder *b, const sampler *s, hn_value *data)
 
     for (int a = 0; a < s->n_axis; a++) {
         hn_value *start = x_start(b, s, a), *low = x_floor(b, start);
-        for (int k = 0; k < n_tap; k++) t[a][k] = x_tap(b, s, a, start, low, first + k);
+        for (int k = 0; k < n_tap; k++)
+            t[a][k] = x_tap(b, s, a, start, low, first + k);
         n *= n_tap;
     }
     for (int i = 0; i < n; i++) {
-        for (int a = s->n_axis - 1, rest = i; a >= 0; a--, rest /= n_tap) pick[a] = &t[a][rest % n_tap];
+        for (int a = s->n_axis - 1, rest = i; a >= 0; a--, rest /= n_tap)
+            pick[a] = &t[a][rest % n_tap];
         hn_value *v = x_combination(b, s, data, pick);
         sum = sum ? x_add(b, sum, v) : v;
     }

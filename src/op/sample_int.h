@@ -11,7 +11,7 @@ enum { SAMPLE_MAX_AXES = 6 };
 typedef struct sampler {
     int n_axis;
     int64_t mode, padding;
-    bool align_corners;               /* reflection is about the edge elements' centres, else about their borders */
+    bool align_corners; /* reflection is about the edge elements' centres, else about their borders */
     hn_value *size[SAMPLE_MAX_AXES];  /* extents as rank-0 values of the places' dtype */
     hn_value *place[SAMPLE_MAX_AXES]; /* [batch, points, 1] in elements along each axis */
 } sampler;

@@ -5,8 +5,8 @@
  *     log_softmax   (x - max x) - log sum e^(x - max x)
  *     hardmax       1 at the first maximum, else 0 (NaN compares as largest)
  *
- * A slice that holds NaN or +inf, or only -inf, is NaN throughout, as inf - inf makes it. A zero-length axis yields
- * nothing.
+ * A slice that holds NaN or +inf, or only -inf, is NaN throughout, as inf - inf makes it. A zero-length axis
+ * yields nothing.
  */
 #include "op/expand_int.h"
 
@@ -37,10 +37,13 @@ static void one(hn_op op, const double *x, double *y, int64_t n, int64_t step)
             at = i;
         }
     }
-    for (int64_t i = 0; i < n; i++) sum += exp(x[i * step] - top);
+    for (int64_t i = 0; i < n; i++)
+        sum += exp(x[i * step] - top);
     for (int64_t i = 0; i < n; i++) {
         const double d = x[i * step] - top;
-        y[i * step] = op == HN_OP_softmax ? exp(d) / sum : op == HN_OP_log_softmax ? d - log(sum) : (double)(i == at);
+        y[i * step] = op == HN_OP_softmax       ? exp(d) / sum
+                      : op == HN_OP_log_softmax ? d - log(sum)
+                                                : (double)(i == at);
     }
 }
 
@@ -111,11 +114,12 @@ static hone_status expand(hn_builder *b, const hn_node *n, hn_value **out)
     };
 
 /*
- * x - max is exact to one rounding, an absolute error of |x - max| u in the exponent: with |x - max| up to 40 (beyond,
- * terms are below u of the largest) that is up to 40u relative, plus 4u for exp, some u for the sum, 1 for the quotient.
- * Terms so small that flush-to-zero or the exponent's error matters are covered by the absolute part.
- * log_softmax: the result's own size is |x - max|, so relative 8 holds; absolute 8 near zero (sum near 1).
+ * x - max is exact to one rounding, an absolute error of |x - max| u in the exponent: with |x - max| up to 40
+ * (beyond, terms are below u of the largest) that is up to 40u relative, plus 4u for exp, some u for the sum,
+ * 1 for the quotient. Terms so small that flush-to-zero or the exponent's error matters are covered by the
+ * absolute part. log_softmax: the result's own size is |x - max|, so relative 8 holds; absolute 8 near zero
+ * (sum near 1).
  */
 SOFTMAX(softmax, "exp(x - max) normalised to sum 1 along an axis", HN_OP_TOL_SUM(64, 2))
 SOFTMAX(log_softmax, "logarithm of softmax", HN_OP_TOL_SUM(8, 16))
-SOFTMAX(hardmax, "one at the first maximum along an axis", { { .rel = 0 } })
+SOFTMAX(hardmax, "one at the first maximum along an axis", {{.rel = 0}})

@@ -22,8 +22,8 @@ static hone_status divides(const hn_call *c, int axis, int64_t by, hn_diag *dg)
     int64_t n;
 
     if (hn_op_known(c, c->in[0].dim[axis], &n) && n % by)
-        return HN_RAISE(dg, HONE_E_SHAPE, "axis %d of extent %lld does not split into %lld", axis, (long long)n,
-                        (long long)by);
+        return HN_RAISE(dg, HONE_E_SHAPE, "axis %d of extent %lld does not split into %lld", axis,
+                        (long long)n, (long long)by);
     return HONE_OK;
 }
 
@@ -71,8 +71,10 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
         const int64_t x = e % w, y = e / w % h, ch = e / w / h % deep[1], n = e / w / h / deep[1];
         const int64_t cell = crd ? ch % (k * k) : ch / few, p = crd ? ch / (k * k) : ch % few;
         const int64_t wide = ((n * few + p) * h * k + y * k + cell / k) * w * k + x * k + cell % k;
-        if (to_space) move(in, out, e, wide);
-        else move(in, out, wide, e);
+        if (to_space)
+            move(in, out, e, wide);
+        else
+            move(in, out, wide, e);
     }
     return HONE_OK;
 }
@@ -80,10 +82,11 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
 static hone_status expand_dts(hn_builder *b, const hn_node *n, hn_value **out)
 {
     hn_value *x = hn_in(n, 0);
-    const int64_t k = hn_attr_i(n, "block"), dcr_perm[6] = { 0, 3, 4, 1, 5, 2 }, crd_perm[6] = { 0, 1, 4, 2, 5, 3 };
+    const int64_t k = hn_attr_i(n, "block"), dcr_perm[6] = {0, 3, 4, 1, 5, 2},
+                  crd_perm[6] = {0, 1, 4, 2, 5, 3};
     const bool crd = hn_attr_i(n, "mode") == 1;
     const hn_dim *o = hn_out(n, 0)->type.dim, *d = x->type.dim;
-    const hn_dim dcr_dim[6] = { d[0], k, k, o[1], d[2], d[3] }, crd_dim[6] = { d[0], o[1], k, k, d[2], d[3] };
+    const hn_dim dcr_dim[6] = {d[0], k, k, o[1], d[2], d[3]}, crd_dim[6] = {d[0], o[1], k, k, d[2], d[3]};
 
     hn_value *y = hn_transpose(b, hn_reshape(b, x, 6, crd ? crd_dim : dcr_dim), crd ? crd_perm : dcr_perm);
     out[0] = hn_reshape(b, y, 4, o);
@@ -93,9 +96,9 @@ static hone_status expand_dts(hn_builder *b, const hn_node *n, hn_value **out)
 static hone_status expand_std(hn_builder *b, const hn_node *n, hn_value **out)
 {
     hn_value *x = hn_in(n, 0);
-    const int64_t k = hn_attr_i(n, "block"), perm[6] = { 0, 3, 5, 1, 2, 4 };
+    const int64_t k = hn_attr_i(n, "block"), perm[6] = {0, 3, 5, 1, 2, 4};
     const hn_dim *o = hn_out(n, 0)->type.dim, *d = x->type.dim;
-    const hn_dim split[6] = { d[0], d[1], o[2], k, o[3], k };
+    const hn_dim split[6] = {d[0], d[1], o[2], k, o[3], k};
 
     out[0] = hn_reshape(b, hn_transpose(b, hn_reshape(b, x, 6, split), perm), 4, o);
     return x_done(b);
@@ -105,7 +108,8 @@ static hone_status ref_reorder(const hn_call *c, const hn_view *in, hn_view *out
 {
     (void)c;
     (void)dg;
-    for (int64_t i = 0; i < in[0].numel; i++) move(in, out, i, i);
+    for (int64_t i = 0; i < in[0].numel; i++)
+        move(in, out, i, i);
     return HONE_OK;
 }
 
@@ -114,7 +118,10 @@ const hn_op_def hn_op_depth_to_space = {
     .doc = "channels into square blocks of pixels",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_INT_REQ("block"), HN_S_ENUM("mode", 0, "dcr|crd")),
-    .infer = infer_dts, .ref = ref, .work = hn_op_work_move, .expand = expand_dts,
+    .infer = infer_dts,
+    .ref = ref,
+    .work = hn_op_work_move,
+    .expand = expand_dts,
 };
 
 const hn_op_def hn_op_space_to_depth = {
@@ -122,13 +129,16 @@ const hn_op_def hn_op_space_to_depth = {
     .doc = "square blocks of pixels into channels",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_INT_REQ("block")),
-    .infer = infer_std, .ref = ref, .work = hn_op_work_move, .expand = expand_std,
+    .infer = infer_std,
+    .ref = ref,
+    .work = hn_op_work_move,
+    .expand = expand_std,
 };
 
 /* No expansion: it is what the layout choice inserts, and a copy is always there to run it. */
 const hn_op_def hn_op_reorder = {
-    HN_OP_ID(reorder, 1, 1, 1, 1),
-    .doc = "the same value in another physical layout",
-    .traits = HN_TRAIT_PURE,
-    .infer = hn_op_infer_same, .content = hn_op_content_same, .ref = ref_reorder, .work = hn_op_work_move,
+    HN_OP_ID(reorder, 1, 1, 1, 1), .doc = "the same value in another physical layout",
+    .traits = HN_TRAIT_PURE,       .infer = hn_op_infer_same,
+    .content = hn_op_content_same, .ref = ref_reorder,
+    .work = hn_op_work_move,
 };

@@ -6,10 +6,27 @@
 TEST(activations_expand)
 {
     static const char *const ops[] = {
-        "gelu(x)", "gelu(x) {tanh=1}", "silu(x)", "silu(x) {beta=1.5}", "hard_swish(x)", "hard_sigmoid(x)",
-        "hard_sigmoid(x) {alpha=0.5, beta=0.25}", "leaky_relu(x)", "leaky_relu(x) {alpha=-0.5}", "elu(x)",
-        "elu(x) {alpha=0.5}", "selu(x)", "selu(x) {alpha=2, gamma=3}", "celu(x)", "celu(x) {alpha=2}", "softplus(x)",
-        "softsign(x)", "mish(x)", "thresholded_relu(x)", "thresholded_relu(x) {alpha=0}", "shrink(x)",
+        "gelu(x)",
+        "gelu(x) {tanh=1}",
+        "silu(x)",
+        "silu(x) {beta=1.5}",
+        "hard_swish(x)",
+        "hard_sigmoid(x)",
+        "hard_sigmoid(x) {alpha=0.5, beta=0.25}",
+        "leaky_relu(x)",
+        "leaky_relu(x) {alpha=-0.5}",
+        "elu(x)",
+        "elu(x) {alpha=0.5}",
+        "selu(x)",
+        "selu(x) {alpha=2, gamma=3}",
+        "celu(x)",
+        "celu(x) {alpha=2}",
+        "softplus(x)",
+        "softsign(x)",
+        "mish(x)",
+        "thresholded_relu(x)",
+        "thresholded_relu(x) {alpha=0}",
+        "shrink(x)",
         "shrink(x) {bias=0.25, lambd=0.25}",
     };
     char text[256];
@@ -27,12 +44,16 @@ TEST(activations_expand)
 
 TEST(activations_by_hand)
 {
-    EXPECT_NEAR("const x f32[4] = {-1, 0, 1, 3}  y = gelu(x)  out y", "const y f32[4] = {-0.15865525, 0, 0.84134475, 2.9959502}",
-                1e-6);
-    EXPECT_NEAR("const x f32[3] = {-1, 0, 2}  y = elu(x) {alpha=2}  out y", "const y f32[3] = {-1.2642411, 0, 2}", 1e-6);
-    EXPECT_NEAR("const x f32[3] = {-1, 0, 1}  y = softplus(x)  out y", "const y f32[3] = {0.31326169, 0.69314718, 1.3132617}", 1e-6);
-    EXPECT_NEAR("const x f32[3] = {-1, 0, 2}  y = hard_swish(x)  out y", "const y f32[3] = {-0.33333333, 0, 1.6666667}", 1e-6);
-    EXPECT("const x f32[5] = {-2, -0.5, 0, 0.5, 2}  y = shrink(x) {bias=1, lambd=1}  out y", "const y f32[5] = {-1, 0, 0, 0, 1}");
+    EXPECT_NEAR("const x f32[4] = {-1, 0, 1, 3}  y = gelu(x)  out y",
+                "const y f32[4] = {-0.15865525, 0, 0.84134475, 2.9959502}", 1e-6);
+    EXPECT_NEAR("const x f32[3] = {-1, 0, 2}  y = elu(x) {alpha=2}  out y",
+                "const y f32[3] = {-1.2642411, 0, 2}", 1e-6);
+    EXPECT_NEAR("const x f32[3] = {-1, 0, 1}  y = softplus(x)  out y",
+                "const y f32[3] = {0.31326169, 0.69314718, 1.3132617}", 1e-6);
+    EXPECT_NEAR("const x f32[3] = {-1, 0, 2}  y = hard_swish(x)  out y",
+                "const y f32[3] = {-0.33333333, 0, 1.6666667}", 1e-6);
+    EXPECT("const x f32[5] = {-2, -0.5, 0, 0.5, 2}  y = shrink(x) {bias=1, lambd=1}  out y",
+           "const y f32[5] = {-1, 0, 0, 0, 1}");
     EXPECT("const x f32[3] = {-1, 1, 2}  y = thresholded_relu(x)  out y", "const y f32[3] = {0, 0, 2}");
 }
 
@@ -44,14 +65,16 @@ TEST(activations_refuse)
 
 TEST(softmax_expands)
 {
-    static const char *const ops[] = { "softmax", "log_softmax", "hardmax" };
-    static const char *const shapes[] = { "f32[5]", "f32[2,3,4]", "f32[2,n,3]", "f32[1,1,1]", "f32[3,0,2]", "f32[0,4,2]" };
+    static const char *const ops[] = {"softmax", "log_softmax", "hardmax"};
+    static const char *const shapes[] = {"f32[5]",     "f32[2,3,4]", "f32[2,n,3]",
+                                         "f32[1,1,1]", "f32[3,0,2]", "f32[0,4,2]"};
     char text[256];
 
     for (int i = 0; i < HN_COUNT(ops); i++)
         for (int s = 0; s < HN_COUNT(shapes); s++)
             for (int axis = s == 0 ? -1 : -3; axis < (s == 0 ? 1 : 3); axis++) {
-                snprintf(text, sizeof(text), "sym n  in x %s  y = %s(x) {axis=%d}  out y", shapes[s], ops[i], axis);
+                snprintf(text, sizeof(text), "sym n  in x %s  y = %s(x) {axis=%d}  out y", shapes[s], ops[i],
+                         axis);
                 EXPANDS(text, "n=7", E_HALF | E_HOSTILE);
                 EXPANDS(text, "n=7 x=-30..30", 0);
             }
@@ -59,10 +82,12 @@ TEST(softmax_expands)
 
 TEST(softmax_by_hand)
 {
-    EXPECT_NEAR("const x f32[3] = {-1, 0, 1}  y = softmax(x)  out y", "const y f32[3] = {0.09003058, 0.24472848, 0.66524094}", 1e-6);
+    EXPECT_NEAR("const x f32[3] = {-1, 0, 1}  y = softmax(x)  out y",
+                "const y f32[3] = {0.09003058, 0.24472848, 0.66524094}", 1e-6);
     EXPECT_NEAR("const x f32[2,2] = {0, 1, 10000, 10001}  y = log_softmax(x)  out y",
                 "const y f32[2,2] = {-1.3132616, -0.3132617, -1.3132616, -0.3132617}", 1e-6);
-    EXPECT("const x f32[2,3] = {3, 3, 1, 0, 1, 2}  y = hardmax(x)  out y", "const y f32[2,3] = {1, 0, 0, 0, 0, 1}");
+    EXPECT("const x f32[2,3] = {3, 3, 1, 0, 1, 2}  y = hardmax(x)  out y",
+           "const y f32[2,3] = {1, 0, 0, 0, 0, 1}");
     REFUSES("in x f32[3]  y = softmax(x) {axis=1}  out y", "axis");
     REFUSES("in x i32[3]  y = softmax(x)  out y", "");
     REFUSES("in x f32  y = softmax(x) {axis=0}  out y", "rank");
@@ -71,12 +96,17 @@ TEST(softmax_by_hand)
 TEST(layer_norms_expand)
 {
     EXPANDS("in x f32[2,3,8]  y = layer_norm(x)  out y", "", E_HALF);
-    EXPANDS("sym n  in x f32[n,3,8]  in s f32[8]  in b f32[8]  y = layer_norm(x, s, b) {eps=0.01}  out y", "n=4", E_HALF);
-    EXPANDS("in x f32[2,3,8]  in s f32[3,8]  y, m, i = layer_norm(x, s) {axis=1}  out y  out m  out i", "", E_HALF);
-    EXPANDS("sym n  in x f32[2,3,n]  in b f32[n]  y, m, i = layer_norm(x, _, b) {axis=0}  out y  out m  out i", "n=5", 0);
+    EXPANDS("sym n  in x f32[n,3,8]  in s f32[8]  in b f32[8]  y = layer_norm(x, s, b) {eps=0.01}  out y",
+            "n=4", E_HALF);
+    EXPANDS("in x f32[2,3,8]  in s f32[3,8]  y, m, i = layer_norm(x, s) {axis=1}  out y  out m  out i", "",
+            E_HALF);
+    EXPANDS(
+        "sym n  in x f32[2,3,n]  in b f32[n]  y, m, i = layer_norm(x, _, b) {axis=0}  out y  out m  out i",
+        "n=5", 0);
     EXPANDS("in x f32[2,3,8]  in s f32[8]  y = rms_norm(x, s)  out y", "", E_HALF);
     EXPANDS("in x f32[2,3,8]  y = rms_norm(x) {axis=-2, eps=0.1}  out y", "", E_HALF);
-    INFERS("in x f16[2,3,8]  y, m, i = layer_norm(x) {axis=1}  out y  out m  out i", "f16[2,3,8] f32[2,1,1] f32[2,1,1]");
+    INFERS("in x f16[2,3,8]  y, m, i = layer_norm(x) {axis=1}  out y  out m  out i",
+           "f16[2,3,8] f32[2,1,1] f32[2,1,1]");
     REFUSES("in x f32[2,3]  in s f32[2]  y = layer_norm(x, s)  out y", "broadcast");
     REFUSES("in x f32[2,3]  in s f16[3]  y = layer_norm(x, s)  out y", "");
     REFUSES("in x f32[2,3]  y = rms_norm(x) {axis=2}  out y", "axis");
@@ -84,15 +114,25 @@ TEST(layer_norms_expand)
 
 TEST(channel_norms_expand)
 {
-    EXPANDS("in x f32[2,4,3,3]  in s f32[4]  in b f32[4]  in m f32[4]  in v f32[4]  y = batch_norm(x, s, b, m, v)  out y",
+    EXPANDS("in x f32[2,4,3,3]  in s f32[4]  in b f32[4]  in m f32[4]  in v f32[4]  y = batch_norm(x, s, b, "
+            "m, v)  out y",
             "v=0.1..2", E_HALF);
-    EXPANDS("sym c  in x f32[5,c]  in s f32[c]  in b f32[c]  in m f32[c]  in v f32[c]  y = batch_norm(x, s, b, m, v) {eps=0.1}  out y",
+    EXPANDS("sym c  in x f32[5,c]  in s f32[c]  in b f32[c]  in m f32[c]  in v f32[c]  y = batch_norm(x, s, "
+            "b, m, v) {eps=0.1}  out y",
             "v=0.1..2 c=3", 0);
-    EXPANDS("in x f32[6]  in s f32[1]  in b f32[1]  in m f32[1]  in v f32[1]  y = batch_norm(x, s, b, m, v)  out y", "v=0.1..2", 0);
-    EXPANDS("in x f32[2,4,3,5]  in s f32[4]  in b f32[4]  y = instance_norm(x, s, b) {eps=0.01}  out y", "", E_HALF);
-    EXPANDS("sym h  in x f32[2,4,h]  in s f32[4]  in b f32[4]  y = instance_norm(x, s, b) {eps=0.01}  out y", "h=6", 0);
-    EXPANDS("in x f32[2,4,3,5]  in s f32[4]  in b f32[4]  y = group_norm(x, s, b) {groups=2, eps=0.01}  out y", "", E_HALF);
-    EXPANDS("sym h  sym n  in x f32[n,6,h,2]  in s f32[6]  in b f32[6]  y = group_norm(x, s, b) {groups=3}  out y", "h=3 n=2", 0);
+    EXPANDS("in x f32[6]  in s f32[1]  in b f32[1]  in m f32[1]  in v f32[1]  y = batch_norm(x, s, b, m, v)  "
+            "out y",
+            "v=0.1..2", 0);
+    EXPANDS("in x f32[2,4,3,5]  in s f32[4]  in b f32[4]  y = instance_norm(x, s, b) {eps=0.01}  out y", "",
+            E_HALF);
+    EXPANDS("sym h  in x f32[2,4,h]  in s f32[4]  in b f32[4]  y = instance_norm(x, s, b) {eps=0.01}  out y",
+            "h=6", 0);
+    EXPANDS(
+        "in x f32[2,4,3,5]  in s f32[4]  in b f32[4]  y = group_norm(x, s, b) {groups=2, eps=0.01}  out y",
+        "", E_HALF);
+    EXPANDS("sym h  sym n  in x f32[n,6,h,2]  in s f32[6]  in b f32[6]  y = group_norm(x, s, b) {groups=3}  "
+            "out y",
+            "h=3 n=2", 0);
     REFUSES("in x f32[2,4,3]  in s f32[3]  in b f32[4]  y = instance_norm(x, s, b)  out y", "channels");
     REFUSES("in x f32[2,4,3]  in s f32[4]  in b f32[4]  y = group_norm(x, s, b) {groups=3}  out y", "groups");
     REFUSES("in x f32[2,4,3]  in s f32[4]  in b f32[4]  y = group_norm(x, s, b)  out y", "groups");

@@ -56,11 +56,13 @@ static void bind_symbols(const job *j, const hn_graph *g, int64_t *ret)
 
 static double float_value(const job *j, hn_rng *rng, int64_t i, int64_t n, double lo, double hi)
 {
-    static const double specials[] = { 0.0, -0.0, 1e-310, -1e-42, 3e38, -3e38, INFINITY, -INFINITY, NAN, 1, -1, 88.8, -104 };
+    static const double specials[] = {0.0,       -0.0, 1e-310, -1e-42, 3e38, -3e38, INFINITY,
+                                      -INFINITY, NAN,  1,      -1,     88.8, -104};
 
     if (j->how == CONSTANT) return lo + (hi - lo) * 0.75;
     if (j->how == ONE_HOT) return i == n / 2 ? hi : lo > 0 ? lo : 0;
-    if (j->how == HOSTILE && hn_rng_below(rng, 3) == 0) return specials[hn_rng_below(rng, HN_COUNT(specials))];
+    if (j->how == HOSTILE && hn_rng_below(rng, 3) == 0)
+        return specials[hn_rng_below(rng, HN_COUNT(specials))];
     return lo + (hi - lo) * hn_rng_unit(rng);
 }
 
@@ -81,8 +83,10 @@ static void fill_tensor(const job *j, hn_rng *rng, hn_tensor *x, const char *nam
     for (int64_t i = 0; i < n; i++) {
         const double f = is_float ? float_value(j, rng, i, n, lo, hi) : 0;
         const int64_t v = is_float ? 0 : int_value(j, rng, lo, hi);
-        if (is_float) hn_narrow_f64(t, &f, 1, x->data, i, false);
-        else hn_narrow_i64(t, &v, 1, x->data, i);
+        if (is_float)
+            hn_narrow_f64(t, &f, 1, x->data, i, false);
+        else
+            hn_narrow_i64(t, &v, 1, x->data, i);
     }
 }
 
@@ -90,7 +94,7 @@ static void make_inputs(const job *j, const hn_graph *g, hn_tensor *in)
 {
     int64_t sym[64];
     hn_rng rng;
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
 
     hn_rng_init(&rng, 1 + (uint64_t)j->how);
     bind_symbols(j, g, sym);
@@ -115,8 +119,8 @@ static bool types_agree(const hn_tdesc *a, const hn_tdesc *b)
 
 static void expand_node(const job *j, hn_node *n)
 {
-    hn_diag dg = { 0 };
-    hn_value *out[MAX_IO] = { 0 };
+    hn_diag dg = {0};
+    hn_value *out[MAX_IO] = {0};
     hn_builder b;
 
     hn_builder_init(&b, n->graph, &dg);
@@ -133,7 +137,7 @@ static void expand_node(const job *j, hn_node *n)
 /* False once nothing is left to expand. */
 static bool expand_one(const job *j, hn_graph *g)
 {
-    HN_FOR_NODES(n, g) {
+    HN_FOR_NODES (n, g) {
         for (int i = 0; i < n->n_body; i++)
             if (expand_one(j, n->body[i])) return true;
         if (!hn_op_of(n)->expand) continue;
@@ -145,7 +149,7 @@ static bool expand_one(const job *j, hn_graph *g)
 
 static hn_graph *parse(const job *j, const char *text)
 {
-    hn_diag dg = { 0 };
+    hn_diag dg = {0};
     hn_graph *g;
 
     if (hn_parse(j->t->arena, text, &g, &dg) != HONE_OK) fail(j, "does not parse", &dg);
@@ -155,7 +159,7 @@ static hn_graph *parse(const job *j, const char *text)
 static hn_graph *expanded(const job *j, const char *text)
 {
     hn_graph *g = parse(j, text);
-    hn_diags list = { 0 };
+    hn_diags list = {0};
 
     for (int i = 0; expand_one(j, g); i++)
         if (i > 2000) fail(j, "expands without end", NULL);
@@ -170,9 +174,9 @@ static hn_graph *expanded(const job *j, const char *text)
 /* The loosest tolerance for the dtype among the graph's composites. */
 static hn_tol tolerance(const hn_graph *g, hn_dtype t)
 {
-    hn_tol tol = { 0 };
+    hn_tol tol = {0};
 
-    HN_FOR_NODES(n, g) {
+    HN_FOR_NODES (n, g) {
         const hn_op_def *op = hn_op_of(n);
         if (!op->expand) continue;
         tol.rel = fmax(tol.rel, op->tol[t].rel);
@@ -200,8 +204,9 @@ static void compare(const job *j, int output, const hn_tensor *got, const hn_ten
     hn_tensor_to_f64(want, y);
     for (int64_t i = 0; i < n; i++) {
         if (near(x[i], y[i], tol)) continue;
-        snprintf(what, sizeof(what), "output %d, element %lld: expansion %.17g, reference %.17g, tolerance %g + %g rel",
-                 output, (long long)i, x[i], y[i], tol.abs, tol.rel);
+        snprintf(what, sizeof(what),
+                 "output %d, element %lld: expansion %.17g, reference %.17g, tolerance %g + %g rel", output,
+                 (long long)i, x[i], y[i], tol.abs, tol.rel);
         fail(j, what, NULL);
     }
     free(x);
@@ -210,9 +215,9 @@ static void compare(const job *j, int output, const hn_tensor *got, const hn_ten
 
 static void one_fill(const job *j, const hn_graph *whole, const hn_graph *simple)
 {
-    hn_tensor in[MAX_IO] = { 0 }, want[MAX_IO] = { 0 }, got[MAX_IO] = { 0 };
-    const hn_eval_opts opts = { .mode = HN_EVAL_OWN };
-    hn_diag dg = { 0 };
+    hn_tensor in[MAX_IO] = {0}, want[MAX_IO] = {0}, got[MAX_IO] = {0};
+    const hn_eval_opts opts = {.mode = HN_EVAL_OWN};
+    hn_diag dg = {0};
 
     make_inputs(j, whole, in);
     if (hn_eval_run(whole, &opts, in, want, &dg) != HONE_OK) fail(j, "the reference fails", &dg);
@@ -222,13 +227,14 @@ static void one_fill(const job *j, const hn_graph *whole, const hn_graph *simple
         hn_tensor_done(&want[i]);
         hn_tensor_done(&got[i]);
     }
-    for (int i = 0; i < whole->n_in; i++) hn_tensor_done(&in[i]);
+    for (int i = 0; i < whole->n_in; i++)
+        hn_tensor_done(&in[i]);
 }
 
 /* The text with `to` for every "f32" that stands as a word. */
 static char *retyped(hn_arena *a, const char *text, const char *to)
 {
-    hn_str s = { 0 };
+    hn_str s = {0};
 
     for (const char *p = text; *p;) {
         if (strncmp(p, "f32", 3) == 0) {
@@ -243,13 +249,14 @@ static char *retyped(hn_arena *a, const char *text, const char *to)
     return copy;
 }
 
-void composite_expands_at(const char *file, int line, hn_test *t, const char *text, const char *spec, int flags)
+void composite_expands_at(const char *file, int line, hn_test *t, const char *text, const char *spec,
+                          int flags)
 {
-    static const char *const types[] = { "f32", "f64", "f16", "bf16" };
+    static const char *const types[] = {"f32", "f64", "f16", "bf16"};
     const int n_type = flags & E_AS_IS ? 1 : flags & E_HALF ? 4 : 2;
 
     for (int k = 0; k < n_type; k++) {
-        job j = { .file = file, .line = line, .t = t, .spec = spec, .text = retyped(t->arena, text, types[k]) };
+        job j = {.file = file, .line = line, .t = t, .spec = spec, .text = retyped(t->arena, text, types[k])};
         const hn_graph *whole = parse(&j, j.text), *simple = expanded(&j, j.text);
         if (whole->n_in > MAX_IO || whole->n_out > MAX_IO) fail(&j, "has too many inputs or outputs", NULL);
         for (int how = 0; how < N_FILL; how++) {
