@@ -124,7 +124,8 @@ void hn_check_err(const char *file, int line, const char *expr, hone_status s, h
     char text[2048];
     hn_diag_format(dg, text, sizeof text);
     if (s != want)
-        hn_test_fail(file, line, "%s gave %s, want %s: %s", expr, hn_status_name(s), hn_status_name(want), text);
+        hn_test_fail(file, line, "%s gave %s, want %s: %s", expr, hn_status_name(s), hn_status_name(want),
+                     text);
     if (dg->code != want)
         hn_test_fail(file, line, "%s: the diagnosis says %s, the status %s", expr, hn_status_name(dg->code),
                      hn_status_name(want));
@@ -177,7 +178,8 @@ static bool wait_child(pid_t pid, int *ret_status)
     }
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL);
-    while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR) {
+    }
     return false;
 }
 
@@ -248,12 +250,18 @@ int main(int argc, char **argv)
     opt.program = argv[0];
     opt.timeout_s = env && *env ? atoi(env) : DEFAULT_TIMEOUT_S;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--list") == 0) list = true;
-        else if (strcmp(argv[i], "--no-fork") == 0) opt.no_fork = true;
-        else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc) opt.filter = argv[++i];
-        else if (strncmp(argv[i], "--filter=", 9) == 0) opt.filter = argv[i] + 9;
-        else if (strcmp(argv[i], "--timeout") == 0 && i + 1 < argc) opt.timeout_s = atoi(argv[++i]);
-        else return usage("unknown or incomplete option");
+        if (strcmp(argv[i], "--list") == 0)
+            list = true;
+        else if (strcmp(argv[i], "--no-fork") == 0)
+            opt.no_fork = true;
+        else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
+            opt.filter = argv[++i];
+        else if (strncmp(argv[i], "--filter=", 9) == 0)
+            opt.filter = argv[i] + 9;
+        else if (strcmp(argv[i], "--timeout") == 0 && i + 1 < argc)
+            opt.timeout_s = atoi(argv[++i]);
+        else
+            return usage("unknown or incomplete option");
     }
     for (int i = 0; i < HN_COUNT(crash_signals); i++)
         sigaction(crash_signals[i], NULL, &handlers_at_start[i]);

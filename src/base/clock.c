@@ -25,7 +25,8 @@ void hn_sleep_ns(int64_t ns)
 {
     if (ns <= 0) return;
     struct timespec ts = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {}
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {
+    }
 }
 
 /* splitmix64 spreads a seed over the state, which must not be all zero (Blackman and Vigna). */

@@ -21,7 +21,8 @@ static bool read_text(const char *path, char *dst, size_t n)
 static int whole_cpus(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0) return INT32_MAX;
-    const long long n = quota / period; /* rounded down: a spinning thread beyond the quota gets everyone throttled */
+    const long long n =
+        quota / period; /* rounded down: a spinning thread beyond the quota gets everyone throttled */
     return n < 1 ? 1 : n > INT32_MAX ? INT32_MAX : (int)n;
 }
 
@@ -72,7 +73,8 @@ static bool has_cpu_controller(const char *list, size_t n)
     return false;
 }
 
-/* One line "id:controllers:group"; version 2 has no controllers. Version 1 mounts under "cpu" or under the whole list. */
+/* One line "id:controllers:group"; version 2 has no controllers. Version 1 mounts under "cpu" or under the
+ * whole list. */
 static int quota_of_line(const char *root, const char *line, size_t len)
 {
     char mount[4096];

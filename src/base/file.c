@@ -26,7 +26,8 @@ static void close_fd(int *fd)
 
 hone_status hn_map_file(const char *path, hn_bytes *ret, hn_diag *dg)
 {
-    HN_CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
+    HN_CLEANUP(close_fd)
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
     struct stat st;
     if (fd < 0) return io_error(dg, "open", path, errno);
     if (fstat(fd, &st) != 0) return io_error(dg, "examine", path, errno);
@@ -44,8 +45,10 @@ hone_status hn_map_file(const char *path, hn_bytes *ret, hn_diag *dg)
 
 void hn_unmap(hn_bytes *b)
 {
-    if (b->mapped) munmap((void *)(uintptr_t)b->at, b->n);
-    else free((void *)(uintptr_t)b->at);
+    if (b->mapped)
+        munmap((void *)(uintptr_t)b->at, b->n);
+    else
+        free((void *)(uintptr_t)b->at);
     *b = (hn_bytes){ 0 };
 }
 
@@ -120,7 +123,8 @@ hone_status hn_append_file(const char *path, const void *data, size_t n, hn_diag
     if (got >= 0 && (size_t)got == n) return HONE_OK; /* closing drops the lock */
     const int err = got < 0 ? errno : ENOSPC;
     if (got > 0 && ftruncate(fd, before) != 0) /* readers never see half a record */
-        return HN_RAISE(dg, HONE_E_IO, "half a record was left at the end of \"%s\": %s", path, strerror(errno));
+        return HN_RAISE(dg, HONE_E_IO, "half a record was left at the end of \"%s\": %s", path,
+                        strerror(errno));
     return io_error(dg, "append to", path, err);
 }
 
@@ -134,8 +138,10 @@ hone_status hn_make_dirs(const char *path, hn_diag *dg)
         if (kept != '/' && kept != '\0') continue;
         *p = '\0';
         struct stat st;
-        if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &st) != 0)) err = errno;
-        else if (stat(part, &st) == 0 && !S_ISDIR(st.st_mode)) err = ENOTDIR;
+        if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &st) != 0))
+            err = errno;
+        else if (stat(part, &st) == 0 && !S_ISDIR(st.st_mode))
+            err = ENOTDIR;
         *p = kept;
         if (kept == '\0') break;
     }

@@ -38,9 +38,12 @@ bool hn_digest_parse(const char *text, hn_digest *ret)
     for (int i = 0; i < HN_DIGEST_TEXT - 1; i++) {
         const char c = text[i];
         int digit;
-        if (c >= '0' && c <= '9') digit = c - '0';
-        else if (c >= 'a' && c <= 'f') digit = c - 'a' + 10;
-        else return false;
+        if (c >= '0' && c <= '9')
+            digit = c - '0';
+        else if (c >= 'a' && c <= 'f')
+            digit = c - 'a' + 10;
+        else
+            return false;
         half[i / 16] = half[i / 16] << 4 | (uint64_t)digit;
     }
     if (text[HN_DIGEST_TEXT - 1]) return false;
@@ -48,7 +51,8 @@ bool hn_digest_parse(const char *text, hn_digest *ret)
     return true;
 }
 
-_Static_assert(sizeof(hn_hasher) >= sizeof(XXH3_state_t) + 64 - _Alignof(uint64_t), "room to align the state");
+_Static_assert(sizeof(hn_hasher) >= sizeof(XXH3_state_t) + 64 - _Alignof(uint64_t),
+               "room to align the state");
 
 static XXH3_state_t *state_of(hn_hasher *h)
 {

@@ -1,7 +1,8 @@
 /*
- * Fork-join pool. A run publishes {generation, number of workers} in one 64-bit word; workers spin on that word and those
- * it counts in take the job. A worker that is counted in keeps the caller waiting, so the job cannot change under it; one
- * that is not never looks at the job. Parking is per worker, so runs of few workers leave the others asleep.
+ * Fork-join pool. A run publishes {generation, number of workers} in one 64-bit word; workers spin on that
+ * word and those it counts in take the job. A worker that is counted in keeps the caller waiting, so the job
+ * cannot change under it; one that is not never looks at the job. Parking is per worker, so runs of few
+ * workers leave the others asleep.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -81,7 +82,8 @@ static uint64_t next_state(hn_pool *p, struct slot *s, uint64_t seen)
         if (now != seen && (int)(now >> GEN_BITS) > s->index) return now;
         if (keep_spinning(&spin)) continue;
         atomic_store(&s->parked, 1);
-        now = atomic_load(&p->state); /* after the store: either we see the run or its caller sees us parked */
+        now =
+            atomic_load(&p->state); /* after the store: either we see the run or its caller sees us parked */
         if (now != seen && (int)(now >> GEN_BITS) > s->index) {
             atomic_store(&s->parked, 0);
             return now;
@@ -100,13 +102,15 @@ static void *worker(void *arg)
         state = next_state(p, s, state);
         if (state >> GEN_BITS == STOP) return NULL;
         p->fn(p->user, s->index, p->n_workers);
-        if (atomic_fetch_sub(&p->remaining, 1) == 1 && atomic_load(&p->caller_parked)) futex_wake(&p->remaining);
+        if (atomic_fetch_sub(&p->remaining, 1) == 1 && atomic_load(&p->caller_parked))
+            futex_wake(&p->remaining);
     }
 }
 
 static void publish(hn_pool *p, int n_workers)
 {
-    const uint64_t gen = (atomic_load_explicit(&p->state, memory_order_relaxed) + 1) & (((uint64_t)1 << GEN_BITS) - 1);
+    const uint64_t gen =
+        (atomic_load_explicit(&p->state, memory_order_relaxed) + 1) & (((uint64_t)1 << GEN_BITS) - 1);
     atomic_store(&p->state, (uint64_t)n_workers << GEN_BITS | gen);
     for (int i = 1; i < HN_MIN(n_workers, p->n_started); i++) {
         atomic_uint *parked = &p->slot[i].parked;
@@ -162,8 +166,8 @@ static bool is_first_sibling(int cpu)
 }
 
 /*
- * CPUs for workers 0..n-1 in order of preference: the one the caller is on (kept free for it), then one hardware thread of
- * each core, then the siblings. Returns how many there are.
+ * CPUs for workers 0..n-1 in order of preference: the one the caller is on (kept free for it), then one
+ * hardware thread of each core, then the siblings. Returns how many there are.
  */
 static int place(int *cpu, int n)
 {
@@ -183,7 +187,8 @@ static void pin(pthread_t thread, int cpu)
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    pthread_setaffinity_np(thread, sizeof set, &set); /* refused: the scheduler places it, which is only slower */
+    pthread_setaffinity_np(thread, sizeof set,
+                           &set); /* refused: the scheduler places it, which is only slower */
 }
 
 static bool start_workers(hn_pool *p, bool pinned)

@@ -36,7 +36,8 @@ static void close_pipes(struct pipes *p)
     close_pair(p->failure);
 }
 
-/* Both ends above the standard descriptors, which a host may have closed, so that dup2 in the child cannot clash. */
+/* Both ends above the standard descriptors, which a host may have closed, so that dup2 in the child cannot
+ * clash. */
 static bool open_pipe(int fd[2])
 {
     if (pipe2(fd, O_CLOEXEC) != 0) return false;
@@ -52,12 +53,14 @@ static bool open_pipe(int fd[2])
 static void set_limit(int what, int64_t value)
 {
     struct rlimit now, l = { (rlim_t)value, (rlim_t)value };
-    if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < l.rlim_max) l.rlim_cur = l.rlim_max = now.rlim_max;
+    if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < l.rlim_max)
+        l.rlim_cur = l.rlim_max = now.rlim_max;
     setrlimit((__rlimit_resource_t)what, &l);
 }
 
 /* Between fork and exec: async-signal-safe calls only. */
-static HN_NORETURN void child(const char *const *argv, const hn_proc_limits *limits, const struct pipes *p, pid_t parent)
+static HN_NORETURN void child(const char *const *argv, const hn_proc_limits *limits, const struct pipes *p,
+                              pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -91,7 +94,8 @@ static int await_exec(int fd)
 
 static void reap(pid_t pid)
 {
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
 }
 
 hone_status hn_proc_spawn(const char *const *argv, const hn_proc_limits *limits, hn_proc *ret, hn_diag *dg)
@@ -130,7 +134,8 @@ static hone_status wait_ready(int fd, short events, int64_t deadline_ns, hn_diag
         const int n = ppoll(&pf, 1, deadline_ns ? &left : NULL, NULL);
         if (n > 0) return HONE_OK;
         if (n == 0) return HN_RAISE(dg, HONE_E_TIMEOUT, "a worker process did not answer in time");
-        if (errno != EINTR) return HN_RAISE(dg, HONE_E_IO, "cannot wait for a worker process: %s", strerror(errno));
+        if (errno != EINTR)
+            return HN_RAISE(dg, HONE_E_IO, "cannot wait for a worker process: %s", strerror(errno));
     }
 }
 
@@ -139,7 +144,8 @@ static hone_status gone(hn_diag *dg)
     return HN_RAISE(dg, HONE_E_CRASH, "a worker process closed its pipe");
 }
 
-/* write() that yields EPIPE without SIGPIPE ever reaching the host: blocked, and taken back when it was ours. */
+/* write() that yields EPIPE without SIGPIPE ever reaching the host: blocked, and taken back when it was ours.
+ */
 static ssize_t write_quietly(int fd, const void *data, size_t n)
 {
     sigset_t pipe_only, before, pending;
@@ -152,7 +158,8 @@ static ssize_t write_quietly(int fd, const void *data, size_t n)
     const ssize_t got = write(fd, data, n);
     const int err = errno;
     if (got < 0 && err == EPIPE && !had_one)
-        while (sigtimedwait(&pipe_only, NULL, &at_once) < 0 && errno == EINTR) {}
+        while (sigtimedwait(&pipe_only, NULL, &at_once) < 0 && errno == EINTR) {
+        }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = err;
     return got;

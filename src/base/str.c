@@ -153,7 +153,8 @@ bool hn_parse_i64(const char *s, int64_t *ret)
         const int digit = *s - '0';
         if (digit < 0 || digit > 9) return false;
         if (__builtin_mul_overflow(v, 10, &v)) return false;
-        if (negative ? __builtin_sub_overflow(v, digit, &v) : __builtin_add_overflow(v, digit, &v)) return false;
+        if (negative ? __builtin_sub_overflow(v, digit, &v) : __builtin_add_overflow(v, digit, &v))
+            return false;
     }
     *ret = v;
     return true;
@@ -263,10 +264,14 @@ void hn_json_array_end(hn_json *j)
 static int utf8_len(const unsigned char *s)
 {
     int n = 0;
-    if (s[0] < 0x80) n = 1;
-    else if (s[0] >= 0xC2 && s[0] <= 0xDF) n = 2;
-    else if (s[0] >= 0xE0 && s[0] <= 0xEF) n = 3;
-    else if (s[0] >= 0xF0 && s[0] <= 0xF4) n = 4;
+    if (s[0] < 0x80)
+        n = 1;
+    else if (s[0] >= 0xC2 && s[0] <= 0xDF)
+        n = 2;
+    else if (s[0] >= 0xE0 && s[0] <= 0xEF)
+        n = 3;
+    else if (s[0] >= 0xF0 && s[0] <= 0xF4)
+        n = 4;
     for (int i = 1; i < n; i++)
         if ((s[i] & 0xC0) != 0x80) return 0;
     if (s[0] == 0xE0 && s[1] < 0xA0) return 0; /* overlong */
@@ -285,10 +290,14 @@ static void add_escaped(hn_str *out, const char *text)
         const char *sh = NULL;
         for (int i = 0; i < (int)sizeof shorthand - 1 && !sh; i += 2)
             if ((unsigned char)shorthand[i] == *s) sh = &shorthand[i + 1];
-        if (sh) hn_str_addf(out, "\\%c", *sh);
-        else if (n == 0) hn_str_add(out, "\\ufffd"); /* names in models need not be UTF-8; JSON must be */
-        else if (*s < 0x20 || *s == 0x7F) hn_str_addf(out, "\\u%04x", *s);
-        else hn_str_add_n(out, (const char *)s, (size_t)n);
+        if (sh)
+            hn_str_addf(out, "\\%c", *sh);
+        else if (n == 0)
+            hn_str_add(out, "\\ufffd"); /* names in models need not be UTF-8; JSON must be */
+        else if (*s < 0x20 || *s == 0x7F)
+            hn_str_addf(out, "\\u%04x", *s);
+        else
+            hn_str_add_n(out, (const char *)s, (size_t)n);
         s += HN_MAX(n, 1);
     }
 }
@@ -311,8 +320,10 @@ void hn_json_key(hn_json *j, const char *key)
 void hn_json_str(hn_json *j, const char *s)
 {
     begin_item(j);
-    if (s) add_quoted(j->out, s);
-    else hn_str_add(j->out, "null");
+    if (s)
+        add_quoted(j->out, s);
+    else
+        hn_str_add(j->out, "null");
 }
 
 void hn_json_i64(hn_json *j, int64_t v)

@@ -176,7 +176,8 @@ static void caches_from_kernel(struct caches *c)
     for (int i = 0; i < 8 && read_cache_file(i, "level", level, sizeof level); i++) {
         if (!read_cache_file(i, "type", type, sizeof type) || strcmp(type, "Instruction") == 0) continue;
         if (!read_cache_file(i, "size", size, sizeof size)) continue;
-        const int sharing = read_cache_file(i, "shared_cpu_list", shared, sizeof shared) ? count_list(shared) : 1;
+        const int sharing =
+            read_cache_file(i, "shared_cpu_list", shared, sizeof shared) ? count_list(shared) : 1;
         const int64_t bytes = parse_size(size);
         if (level[0] == '1') {
             c->l1d = bytes;

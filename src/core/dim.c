@@ -83,11 +83,13 @@ hn_dim hn_sym_add(hn_symtab *t, const char *name, hn_sym_kind kind)
     if (!s) return 0;
     s->name = hn_arena_strdup(t->arena, name);
     s->kind = kind;
-    s->min = kind == HN_SYM_INPUT ? 0 : INT64_MIN; /* an extent cannot be negative, an element of a tensor can */
+    s->min =
+        kind == HN_SYM_INPUT ? 0 : INT64_MIN; /* an extent cannot be negative, an element of a tensor can */
     s->opt = 1;
     s->max = INT64_MAX;
     const hn_dim d = hn_dim_intern_(t, HN_EX_SYM, false, t->sym.n, 0, 0);
-    if (!d || !s->name || !hn_vec_push(t->arena, &t->sym_dim, d) || !hn_vec_push(t->arena, &t->sym, s)) return 0;
+    if (!d || !s->name || !hn_vec_push(t->arena, &t->sym_dim, d) || !hn_vec_push(t->arena, &t->sym, s))
+        return 0;
     return d;
 }
 
@@ -194,15 +196,18 @@ bool hn_mono_div_(hn_symtab *t, hn_dim x, hn_dim y, hn_dim *ret)
     int j = 0, n = 0;
     if (na < nb || nb < 0) return false;
     for (int i = 0; i < na; i++) {
-        if (j < nb && a[i] == b[j]) j++;
-        else out[n++] = a[i];
+        if (j < nb && a[i] == b[j])
+            j++;
+        else
+            out[n++] = a[i];
     }
     if (j < nb) return false;
     *ret = mono_of(t, out, n);
     return true;
 }
 
-/* Graded lexicographic, falling: higher degree first, then the smaller first atom. Respects multiplication. */
+/* Graded lexicographic, falling: higher degree first, then the smaller first atom. Respects multiplication.
+ */
 static int mono_order(const hn_symtab *t, hn_dim x, hn_dim y)
 {
     hn_dim a[DIM_MAX_FACTORS], b[DIM_MAX_FACTORS];
@@ -240,8 +245,10 @@ void hn_poly_add_scaled_(hn_symtab *t, struct dim_poly *p, const struct dim_poly
     p->ok = p->ok && q->ok;
     for (int i = 0; p->ok && i < q->n; i++) {
         int64_t coef;
-        if (__builtin_mul_overflow(q->at[i].coef, scale, &coef)) p->ok = false;
-        else hn_poly_add_(t, p, coef, q->at[i].mono);
+        if (__builtin_mul_overflow(q->at[i].coef, scale, &coef))
+            p->ok = false;
+        else
+            hn_poly_add_(t, p, coef, q->at[i].mono);
     }
 }
 

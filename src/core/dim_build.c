@@ -1,7 +1,7 @@
 /*
- * Division, comparison and choice over symbolic dims. A rewrite may make an expression defined where the plain reading
- * fails (n*m / m at m = 0); it never changes a value. Rewrites use the symbols' bounds, so bounds may be tightened
- * after an expression was built, never widened.
+ * Division, comparison and choice over symbolic dims. A rewrite may make an expression defined where the
+ * plain reading fails (n*m / m at m = 0); it never changes a value. Rewrites use the symbols' bounds, so
+ * bounds may be tightened after an expression was built, never widened.
  */
 #include "core/dim_int.h"
 
@@ -37,7 +37,8 @@ static bool finite(int64_t lo, int64_t hi)
     return lo != INT64_MIN && hi != INT64_MAX;
 }
 
-/* p = k*quotient + rest, coefficients rounded toward zero so that no sign turns; the constant term is not there. */
+/* p = k*quotient + rest, coefficients rounded toward zero so that no sign turns; the constant term is not
+ * there. */
 static void split_multiples(hn_symtab *t, struct dim_poly *p, int64_t k, struct dim_poly *quotient)
 {
     struct dim_poly rest = { .ok = true };
@@ -269,9 +270,12 @@ static hn_dim compare_sides(hn_symtab *t, int op, const struct dim_poly *differe
     struct dim_poly left = { .ok = true }, right = { .ok = true };
     for (int i = 0; i < difference->n; i++) {
         const struct dim_term x = difference->at[i];
-        if (x.coef > 0) hn_poly_add_(t, &left, x.coef, x.mono);
-        else if (x.coef != INT64_MIN) hn_poly_add_(t, &right, -x.coef, x.mono);
-        else right.ok = false;
+        if (x.coef > 0)
+            hn_poly_add_(t, &left, x.coef, x.mono);
+        else if (x.coef != INT64_MIN)
+            hn_poly_add_(t, &right, -x.coef, x.mono);
+        else
+            right.ok = false;
     }
     if (!right.ok) return 0;
     const hn_dim l = hn_poly_dim_(t, &left), r = hn_poly_dim_(t, &right);

@@ -1,4 +1,5 @@
-/* Bounds, evaluation and substitution: walks over the shared nodes, each answer kept for the length of one question. */
+/* Bounds, evaluation and substitution: walks over the shared nodes, each answer kept for the length of one
+ * question. */
 #include "core/dim_int.h"
 
 /* ---- bounds: INT64_MIN and INT64_MAX stand for "no bound" and stay so ---- */
@@ -76,7 +77,8 @@ static struct range div_ranges(struct range a, struct range b)
 
 static struct range mod_ranges(struct range a, struct range b)
 {
-    const int64_t lo = b.lo == INT64_MIN ? INT64_MIN : b.lo + 1, hi = b.hi == INT64_MAX ? INT64_MAX : b.hi - 1;
+    const int64_t lo = b.lo == INT64_MIN ? INT64_MIN : b.lo + 1,
+                  hi = b.hi == INT64_MAX ? INT64_MAX : b.hi - 1;
     struct range r = { HN_MIN(lo, 0), HN_MAX(hi, 0) };
     if (b.lo >= 0 && a.lo >= 0) r.hi = HN_MIN(r.hi, a.hi);
     return r;

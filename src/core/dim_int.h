@@ -11,10 +11,11 @@ enum { DIM_CONST = HN_EX_SELECT + 1 };
 enum { DIM_MAX_TERMS = 64, DIM_MAX_FACTORS = 32, DIM_MAX_NODES = 1 << 20, DIM_MAX_DEPTH = 4000 };
 
 /*
- * Canonical sums are left-leaning chains ADD(ADD(t1, t2), t3) of terms in falling monomial order, the constant last; a term
- * is a monomial, a constant, or MUL(constant, monomial); a monomial is an atom or a chain MUL(MUL(a1, a2), a3) of atoms in
- * rising order. Every other operator is an atom, and so is an opaque ADD or MUL: one that would not fit int64
- * coefficients or the limits above. Operands always have smaller indices than the node.
+ * Canonical sums are left-leaning chains ADD(ADD(t1, t2), t3) of terms in falling monomial order, the
+ * constant last; a term is a monomial, a constant, or MUL(constant, monomial); a monomial is an atom or a
+ * chain MUL(MUL(a1, a2), a3) of atoms in rising order. Every other operator is an atom, and so is an opaque
+ * ADD or MUL: one that would not fit int64 coefficients or the limits above. Operands always have smaller
+ * indices than the node.
  */
 struct dim_node {
     uint8_t op;
@@ -67,7 +68,8 @@ static inline int hn_dim_op_(const hn_symtab *t, hn_dim d)
 
 /** The interned node, made when new. */
 hn_dim hn_dim_intern_(hn_symtab *t, int op, bool opaque, hn_dim a, hn_dim b, hn_dim c);
-/** Structural order of expressions: constants, symbols by name, then by operator and operands. 0 for equal handles only. */
+/** Structural order of expressions: constants, symbols by name, then by operator and operands. 0 for equal
+ * handles only. */
 int hn_dim_compare_(const hn_symtab *t, hn_dim x, hn_dim y);
 
 void hn_poly_of_(hn_symtab *t, hn_dim d, struct dim_poly *ret);

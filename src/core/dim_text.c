@@ -85,10 +85,14 @@ static void print(const hn_symtab *t, hn_dim d, bool in_product, hn_str *out)
     const struct dim_node *x = hn_dim_node_(t, d);
     const bool parens = x->op == HN_EX_ADD && (in_product || x->opaque);
     if (parens) hn_str_add(out, "(");
-    if (x->op == HN_EX_SYM) print_name(t->sym.at[x->arg[0]]->name, out);
-    else if (x->op == HN_EX_ADD) print_sum(t, x, out);
-    else if (x->op == HN_EX_MUL) print_product(t, x, out);
-    else print_call(t, x, out);
+    if (x->op == HN_EX_SYM)
+        print_name(t->sym.at[x->arg[0]]->name, out);
+    else if (x->op == HN_EX_ADD)
+        print_sum(t, x, out);
+    else if (x->op == HN_EX_MUL)
+        print_product(t, x, out);
+    else
+        print_call(t, x, out);
     if (parens) hn_str_add(out, ")");
 }
 
@@ -163,7 +167,8 @@ static bool parse_call(struct parser *p, const char *name, size_t n, hn_dim *ret
 {
     hn_dim arg[3] = { 0 };
     for (int op = 0; op < HN_COUNT(functions); op++) {
-        if (!functions[op].name || strlen(functions[op].name) != n || memcmp(functions[op].name, name, n) != 0)
+        if (!functions[op].name || strlen(functions[op].name) != n ||
+            memcmp(functions[op].name, name, n) != 0)
             continue;
         for (int i = 0; i < functions[op].n_arg; i++) {
             if (i && !take(p, ',')) return false;

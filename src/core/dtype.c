@@ -17,7 +17,8 @@ static const struct {
 #undef X
 };
 
-#define X(name, number, text, bits, cls) _Static_assert(number > 0 && number < HN_NDTYPES, "raise HN_NDTYPES");
+#define X(name, number, text, bits, cls)                                                                     \
+    _Static_assert(number > 0 && number < HN_NDTYPES, "raise HN_NDTYPES");
 #include "core/dtypes.def"
 #undef X
 
@@ -34,7 +35,8 @@ const char *hn_dtype_name(hn_dtype t)
 hn_dtype hn_dtype_parse(const char *text, size_t n)
 {
     for (int i = 1; i < HN_NDTYPES; i++)
-        if (info[i].name && strlen(info[i].name) == n && memcmp(info[i].name, text, n) == 0) return (hn_dtype)i;
+        if (info[i].name && strlen(info[i].name) == n && memcmp(info[i].name, text, n) == 0)
+            return (hn_dtype)i;
     return HN_NONE;
 }
 
@@ -212,7 +214,8 @@ static inline void put_packed(void *dst, int bits, int64_t i, unsigned code)
 /* ---- floats to and from double ---- */
 
 /* Storage may be unaligned (sections of files): every access goes through memcpy. */
-#define LOAD(type, src, i, into)  memcpy(&(into), (const char *)(src) + (i) * (int64_t)sizeof(type), sizeof(type))
+#define LOAD(type, src, i, into)                                                                             \
+    memcpy(&(into), (const char *)(src) + (i) * (int64_t)sizeof(type), sizeof(type))
 #define STORE(type, dst, i, from) memcpy((char *)(dst) + (i) * (int64_t)sizeof(type), &(from), sizeof(type))
 
 static void widen16(const struct small_float *f, const void *src, int64_t first, int64_t n, double *dst)
@@ -293,7 +296,8 @@ void hn_widen_f64(hn_dtype t, const void *src, int64_t first, int64_t n, double 
     }
 }
 
-static void narrow16(const struct small_float *f, const double *src, int64_t n, void *dst, int64_t first, bool saturate)
+static void narrow16(const struct small_float *f, const double *src, int64_t n, void *dst, int64_t first,
+                     bool saturate)
 {
     for (int64_t i = 0; i < n; i++) {
         const uint16_t code = (uint16_t)encode(f, src[i], saturate);
@@ -301,7 +305,8 @@ static void narrow16(const struct small_float *f, const double *src, int64_t n, 
     }
 }
 
-static void narrow8(const struct small_float *f, const double *src, int64_t n, void *dst, int64_t first, bool saturate)
+static void narrow8(const struct small_float *f, const double *src, int64_t n, void *dst, int64_t first,
+                    bool saturate)
 {
     uint8_t *at = (uint8_t *)dst + first;
     for (int64_t i = 0; i < n; i++)

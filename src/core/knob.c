@@ -4,17 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ENUM(a|b|c) in the type column becomes a type and its names: pasting turns it into a call of one of these. */
-#define TYPE_BOOL        HN_KNOB_BOOL
-#define TYPE_INT         HN_KNOB_INT
-#define TYPE_POW2        HN_KNOB_POW2
-#define TYPE_ENUM(names) HN_KNOB_ENUM
+/* ENUM(a|b|c) in the type column becomes a type and its names: pasting turns it into a call of one of these.
+ */
+#define TYPE_BOOL          HN_KNOB_BOOL
+#define TYPE_INT           HN_KNOB_INT
+#define TYPE_POW2          HN_KNOB_POW2
+#define TYPE_ENUM(names)   HN_KNOB_ENUM
 #define VALUES_BOOL        NULL
 #define VALUES_INT         NULL
 #define VALUES_POW2        NULL
 #define VALUES_ENUM(names) #names
-#define SCOPE_M false
-#define SCOPE_O true
+#define SCOPE_M            false
+#define SCOPE_O            true
 
 static const hn_knob_def defs[] = {
 #define X(id_, group, name_, type_, dflt_, lo_, hi_, flags_, scope_, doc_)                                   \
@@ -40,7 +41,8 @@ enum row {
 };
 
 #define X(id_, group, name_, type_, dflt_, lo_, hi_, flags_, scope_, doc_)                                   \
-    _Static_assert(id_ > 0 && lo_ <= dflt_ && dflt_ <= hi_, "default outside the bounds of " #group ":" #name_);
+    _Static_assert(id_ > 0 && lo_ <= dflt_ && dflt_ <= hi_,                                                  \
+                   "default outside the bounds of " #group ":" #name_);
 #include "core/knobs.def"
 #undef X
 

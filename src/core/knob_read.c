@@ -65,7 +65,8 @@ static bool matches(const hn_setting *s, const char *const *origin, int n_origin
 static int64_t look_up(const hn_knobs *k, hn_knob id, const char *const *origin, int n_origin)
 {
     for (int i = k->route->n - 1; i >= 0; i--)
-        if (k->route->at[i].knob == id && matches(&k->route->at[i], origin, n_origin)) return k->route->at[i].value;
+        if (k->route->at[i].knob == id && matches(&k->route->at[i], origin, n_origin))
+            return k->route->at[i].value;
     return hn_knob_get(id)->dflt;
 }
 

@@ -8,16 +8,17 @@
 #include "base/os.h"
 #include "core/target_int.h"
 
-/* Twelve independent chains: two pipes times a latency of four to five, and a spare. All registers hold zero: no
- * denormals, no overflow, and power draw does not matter in a millisecond. */
+/* Twelve independent chains: two pipes times a latency of four to five, and a spare. All registers hold zero:
+ * no denormals, no overflow, and power draw does not matter in a millisecond. */
 #if defined(__x86_64__)
 #define CLOBBERS                                                                                             \
-    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "cc"
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",        \
+        "xmm12", "cc"
 #define FMA_LOOP(n, reg)                                                                                     \
-    __asm__ volatile(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12\n\tvxorps %%xmm\\i, %%xmm\\i, %%xmm\\i\n\t.endr\n"  \
+    __asm__ volatile(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12\n\tvxorps %%xmm\\i, %%xmm\\i, %%xmm\\i\n\t.endr\n" \
                      "1:\n\t"                                                                                \
                      ".irp i,0,1,2,3,4,5,6,7,8,9,10,11\n\t"                                                  \
-                     "vfmadd231ps %%" reg "12, %%" reg "12, %%" reg "\\i\n\t.endr\n\t"                        \
+                     "vfmadd231ps %%" reg "12, %%" reg "12, %%" reg "\\i\n\t.endr\n\t"                       \
                      "dec %0\n\tjnz 1b\n\tvzeroupper"                                                        \
                      : "+r"(n)                                                                               \
                      :                                                                                       \
@@ -63,15 +64,16 @@ static flops_fn loop_for(uint64_t feat)
 static double flops_neon(int64_t n)
 {
     const double flops = (double)n * 20 * 4 * 2;
-    __asm__ volatile(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20\n\tmovi v\\i\\().4s, #0\n\t.endr\n"
-                     "1:\n\t"
-                     ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19\n\t"
-                     "fmla v\\i\\().4s, v20.4s, v20.4s\n\t.endr\n\t"
-                     "subs %0, %0, #1\n\tb.ne 1b"
-                     : "+r"(n)
-                     :
-                     : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
-                       "v15", "v16", "v17", "v18", "v19", "v20", "cc");
+    __asm__ volatile(
+        ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20\n\tmovi v\\i\\().4s, #0\n\t.endr\n"
+        "1:\n\t"
+        ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19\n\t"
+        "fmla v\\i\\().4s, v20.4s, v20.4s\n\t.endr\n\t"
+        "subs %0, %0, #1\n\tb.ne 1b"
+        : "+r"(n)
+        :
+        : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
+          "v15", "v16", "v17", "v18", "v19", "v20", "cc");
     return flops;
 }
 

@@ -21,9 +21,12 @@ static size_t token_end(const char *text, size_t at, bool brackets)
 {
     bool inside = false;
     for (; text[at]; at++) {
-        if (inside) inside = text[at] != ']';
-        else if (is_space(text[at])) break;
-        else if (brackets && text[at] == '[' && at && text[at - 1] == '=') inside = true;
+        if (inside)
+            inside = text[at] != ']';
+        else if (is_space(text[at]))
+            break;
+        else if (brackets && text[at] == '[' && at && text[at - 1] == '=')
+            inside = true;
     }
     return at;
 }
@@ -43,11 +46,14 @@ static hone_status unknown_knob(hn_diag *dg, const char *name, size_t n, size_t 
     for (int i = 0; i < hn_knob_count() && names; i++)
         names[i] = hn_knob_at(i)->name;
     if (names && copy) near = hn_nearest(copy, names, hn_knob_count());
-    if (near) hn_hint(dg, "Did you mean -%s?", near);
-    else hn_hint(dg, "List the knobs with: hone knobs");
+    if (near)
+        hn_hint(dg, "Did you mean -%s?", near);
+    else
+        hn_hint(dg, "List the knobs with: hone knobs");
     free(copy);
     free(names);
-    return HN_RAISE(dg, HONE_E_INVALID, "unknown knob \"-%.*s\" at offset %zu", (int)HN_MIN(n, (size_t)200), name, offset);
+    return HN_RAISE(dg, HONE_E_INVALID, "unknown knob \"-%.*s\" at offset %zu", (int)HN_MIN(n, (size_t)200),
+                    name, offset);
 }
 
 static hone_status cut_pattern(hn_arena *a, const char *at, size_t n, struct route_token *t, hn_diag *dg)
@@ -55,8 +61,9 @@ static hone_status cut_pattern(hn_arena *a, const char *at, size_t n, struct rou
     if (n == 0) return HN_RAISE(dg, HONE_E_INVALID, "empty pattern after \"@\" at offset %zu", t->offset);
     if (!t->knob->per_node) {
         hn_hint(dg, "Write -%s=... without a pattern.", t->knob->name);
-        return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu holds for the whole model and takes no pattern",
-                        t->knob->name, t->offset);
+        return HN_RAISE(dg, HONE_E_INVALID,
+                        "\"-%s\" at offset %zu holds for the whole model and takes no pattern", t->knob->name,
+                        t->offset);
     }
     t->pattern = hn_arena_strndup(a, at, n);
     return t->pattern ? HONE_OK : HN_NOMEM(dg);
@@ -76,8 +83,8 @@ static hone_status cut(hn_arena *a, const char *text, size_t end, struct route_t
     const size_t equals = last_equals(text, start, bracket ? (size_t)(bracket - text) : end);
     if (text[equals] != '=' || equals == end) {
         hn_hint(dg, "Settings look like -group:name=value.");
-        return HN_RAISE(dg, HONE_E_INVALID, "no \"=\" in \"%.*s\" at offset %zu", (int)HN_MIN(end - start, (size_t)200),
-                        text + start, start);
+        return HN_RAISE(dg, HONE_E_INVALID, "no \"=\" in \"%.*s\" at offset %zu",
+                        (int)HN_MIN(end - start, (size_t)200), text + start, start);
     }
     const char *name = text + start + 1, *sign = memchr(name, '@', equals - start - 1);
     const size_t n_name = sign ? (size_t)(sign - name) : equals - start - 1;
@@ -101,16 +108,17 @@ hone_status hn_route_token_(hn_arena *a, const char *text, size_t *at, bool brac
     return cut(a, text, *at, ret, dg);
 }
 
-hone_status hn_route_value_(const struct route_token *t, const char *whole, const char *text, size_t n, int64_t *ret,
-                            hn_diag *dg)
+hone_status hn_route_value_(const struct route_token *t, const char *whole, const char *text, size_t n,
+                            int64_t *ret, hn_diag *dg)
 {
     hn_str domain = { 0 };
     if (hn_knob_parse_value(t->knob, text, n, ret)) return HONE_OK;
     hn_knob_print_domain(t->knob, &domain);
-    hn_hint(dg, "Values of -%s: %s (default %lld).", t->knob->name, hn_str_get(&domain), (long long)t->knob->dflt);
+    hn_hint(dg, "Values of -%s: %s (default %lld).", t->knob->name, hn_str_get(&domain),
+            (long long)t->knob->dflt);
     hn_str_done(&domain);
-    return HN_RAISE(dg, HONE_E_INVALID, "\"%.*s\" at offset %zu is not a value of \"-%s\"", (int)HN_MIN(n, (size_t)200),
-                    text, (size_t)(text - whole), t->knob->name);
+    return HN_RAISE(dg, HONE_E_INVALID, "\"%.*s\" at offset %zu is not a value of \"-%s\"",
+                    (int)HN_MIN(n, (size_t)200), text, (size_t)(text - whole), t->knob->name);
 }
 
 /* ---- routes ---- */
@@ -121,15 +129,17 @@ static const hn_setting *find_setting(const hn_route *r, hn_knob knob, const cha
     return NULL;
 }
 
-static hone_status add_setting(hn_arena *a, hn_route *r, const struct route_token *t, int64_t value, hn_diag *dg)
+static hone_status add_setting(hn_arena *a, hn_route *r, const struct route_token *t, int64_t value,
+                               hn_diag *dg)
 {
     const hn_setting *before = find_setting(r, t->knob->id, t->pattern);
     const char *what = t->pattern ? t->pattern : "the whole model";
     if (before && before->value == value)
-        return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu is repeated for %s", t->knob->name, t->offset, what);
-    if (before)
-        return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu contradicts an earlier value for %s", t->knob->name,
+        return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu is repeated for %s", t->knob->name,
                         t->offset, what);
+    if (before)
+        return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu contradicts an earlier value for %s",
+                        t->knob->name, t->offset, what);
     const hn_setting s = { .knob = t->knob->id, .pattern = t->pattern, .value = value };
     return hn_vec_push(a, r, s) ? HONE_OK : HN_NOMEM(dg);
 }

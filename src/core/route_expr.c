@@ -47,13 +47,15 @@ static hone_status parse_step(const struct list *l, const char *text, size_t n, 
     char number[32] = { 0 };
     trim(&text, &n);
     if (n < sizeof number) memcpy(number, text, n);
-    if (n < sizeof number && hn_parse_i64(number, ret) && *ret > 0 && l->token->knob->type == HN_KNOB_INT) return HONE_OK;
+    if (n < sizeof number && hn_parse_i64(number, ret) && *ret > 0 && l->token->knob->type == HN_KNOB_INT)
+        return HONE_OK;
     if (l->token->knob->type != HN_KNOB_INT) hn_hint(dg, "Only integer knobs take a step.");
-    return HN_RAISE(dg, HONE_E_INVALID, "\"%.*s\" at offset %zu is not a step of \"-%s\"", (int)HN_MIN(n, (size_t)200), text,
-                    (size_t)(text - l->whole), l->token->knob->name);
+    return HN_RAISE(dg, HONE_E_INVALID, "\"%.*s\" at offset %zu is not a step of \"-%s\"",
+                    (int)HN_MIN(n, (size_t)200), text, (size_t)(text - l->whole), l->token->knob->name);
 }
 
-static hone_status add_range(struct list *l, int64_t lo, int64_t hi, int64_t step, const char *text, size_t n, hn_diag *dg)
+static hone_status add_range(struct list *l, int64_t lo, int64_t hi, int64_t step, const char *text, size_t n,
+                             hn_diag *dg)
 {
     const hn_knob_def *k = l->token->knob;
     if (lo > hi)
@@ -76,8 +78,8 @@ static hone_status parse_range(struct list *l, const char *text, size_t n, const
     size_t n_low = (size_t)(dots - text), n_high = (size_t)((colon ? colon : end) - high);
     int64_t lo, hi, step = 1;
     if (k->type == HN_KNOB_ENUM || k->type == HN_KNOB_BOOL)
-        return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu has no order, so it takes no range", k->name,
-                        l->token->offset);
+        return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu has no order, so it takes no range",
+                        k->name, l->token->offset);
     trim(&low, &n_low);
     trim(&high, &n_high);
     HN_TRY(hn_route_value_(l->token, l->whole, low, n_low, &lo, dg));
@@ -101,7 +103,8 @@ static hone_status parse_list(struct list *l, const char *text, size_t n, hn_dia
         text = stop + 1;
     }
     if (l->v.n) return HONE_OK;
-    return HN_RAISE(dg, HONE_E_INVALID, "empty list for \"-%s\" at offset %zu", l->token->knob->name, l->token->offset);
+    return HN_RAISE(dg, HONE_E_INVALID, "empty list for \"-%s\" at offset %zu", l->token->knob->name,
+                    l->token->offset);
 }
 
 static hone_status add_domain(struct list *l, hn_diag *dg)
@@ -125,7 +128,8 @@ static hone_status parse_values(struct list *l, bool *ret_fixed, hn_diag *dg)
         if (text[n - 1] != ']') {
             const char *close = memchr(text, ']', n);
             if (!close)
-                return HN_RAISE(dg, HONE_E_INVALID, "\"[\" at offset %zu is never closed", l->token->value_offset);
+                return HN_RAISE(dg, HONE_E_INVALID, "\"[\" at offset %zu is never closed",
+                                l->token->value_offset);
             return HN_RAISE(dg, HONE_E_INVALID, "\"%.*s\" at offset %zu follows a closed list",
                             (int)HN_MIN((size_t)(text + n - close - 1), (size_t)200), close + 1,
                             (size_t)(close + 1 - l->whole));
@@ -138,14 +142,15 @@ static hone_status parse_values(struct list *l, bool *ret_fixed, hn_diag *dg)
     return add(l, v, text, n, dg);
 }
 
-static hone_status add_axis(hn_arena *a, const char *text, const struct route_token *t, hn_expr_route *r, hn_diag *dg)
+static hone_status add_axis(hn_arena *a, const char *text, const struct route_token *t, hn_expr_route *r,
+                            hn_diag *dg)
 {
     struct list l = { .arena = a, .token = t, .whole = text };
     hn_axis axis = { .knob = t->knob->id, .pattern = t->pattern };
     for (int i = 0; i < r->n; i++)
         if (r->at[i].knob == axis.knob && hn_same_pattern_(r->at[i].pattern, axis.pattern))
-            return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu is repeated for %s", t->knob->name, t->offset,
-                            t->pattern ? t->pattern : "the whole model");
+            return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" at offset %zu is repeated for %s", t->knob->name,
+                            t->offset, t->pattern ? t->pattern : "the whole model");
     HN_TRY(parse_values(&l, &axis.fixed, dg));
     axis.value = l.v.at;
     axis.n_value = l.v.n;

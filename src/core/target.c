@@ -14,14 +14,16 @@ enum {
     LEVEL_3 = LEVEL_2 | HN_FEAT_AVX | HN_FEAT_AVX2 | HN_FEAT_FMA | HN_FEAT_F16C | HN_FEAT_BMI2,
     LEVEL_4 = LEVEL_3 | HN_FEAT_AVX512,
     ZEN_4 = LEVEL_4 | HN_FEAT_AVX512_VNNI | HN_FEAT_AVX512_BF16,
-    SAPPHIRE = ZEN_4 | HN_FEAT_AVX512_FP16 | HN_FEAT_AMX_TILE | HN_FEAT_AMX_INT8 | HN_FEAT_AMX_BF16 | HN_FEAT_AVX_VNNI,
+    SAPPHIRE = ZEN_4 | HN_FEAT_AVX512_FP16 | HN_FEAT_AMX_TILE | HN_FEAT_AMX_INT8 | HN_FEAT_AMX_BF16 |
+               HN_FEAT_AVX_VNNI,
 };
 
 /*
- * Frozen: a payload built with --frozen depends on these numbers, so they are not edited, only added to. Peaks are lanes *
- * 2 * multiply-add pipes * a usual all-core clock; bandwidth is what one core usually streams. For sm targets a core is a
- * multiprocessor and the device's bandwidth is divided among them.
+ * Frozen: a payload built with --frozen depends on these numbers, so they are not edited, only added to.
+ * Peaks are lanes * 2 * multiply-add pipes * a usual all-core clock; bandwidth is what one core usually
+ * streams. For sm targets a core is a multiprocessor and the device's bandwidth is divided among them.
  */
+/* clang-format off */
 static const hn_target named[] = {
     { .name = "x86-64-v2", .arch = HN_ARCH_X86_64, .feat = LEVEL_2, .vec_bytes = 16, .n_vreg = 16, .n_core = 4,
       .l1d_bytes = 32 * KIB, .l2_bytes = 256 * KIB, .l3_bytes = 2 * MIB, .line_bytes = 64, .peak_gflops = 24,
@@ -57,6 +59,7 @@ static const hn_target named[] = {
       .l1d_bytes = 256 * KIB, .l2_bytes = 50 * MIB, .l3_bytes = 0, .line_bytes = 128, .peak_gflops = 507,
       .bandwidth_gbs = 25.4, .cpu_name = "NVIDIA H100" },
 };
+/* clang-format on */
 
 int hn_target_n_named(void)
 {
@@ -173,14 +176,15 @@ hone_status hn_target_check_runs_here(const hn_target *t, hn_diag *dg)
     hn_target here;
     hn_target_detect(&here, /* measure= */ false);
     if (t->arch != here.arch)
-        return HN_RAISE(dg, HONE_E_TARGET, "code for target \"%s\" (%s) cannot run on this processor (%s)", t->name,
-                        arch_name(t->arch), arch_name(here.arch));
+        return HN_RAISE(dg, HONE_E_TARGET, "code for target \"%s\" (%s) cannot run on this processor (%s)",
+                        t->name, arch_name(t->arch), arch_name(here.arch));
     if (hn_target_has(&here, t->feat)) return HONE_OK;
     hn_str missing = { 0 };
     hn_feat_print(t->feat & ~here.feat, &missing);
     hn_hint(dg, "Build the engine on this machine, or for a smaller target such as x86-64-v3.");
-    const hone_status s = HN_RAISE(dg, HONE_E_TARGET, "target \"%s\" needs features that this processor lacks: %s", t->name,
-                                   hn_str_get(&missing));
+    const hone_status s =
+        HN_RAISE(dg, HONE_E_TARGET, "target \"%s\" needs features that this processor lacks: %s", t->name,
+                 hn_str_get(&missing));
     hn_str_done(&missing);
     return s;
 }
@@ -203,6 +207,8 @@ void hn_target_print(const hn_target *t, hn_str *out)
     if (t->feat) hn_str_add(out, ", ");
     hn_feat_print(t->feat, out);
     hn_str_addf(out, ", %d-bit vectors, L1d %lld KiB, L2 %lld KiB, L3 %lld KiB", t->vec_bytes * 8,
-                (long long)(t->l1d_bytes / KIB), (long long)(t->l2_bytes / KIB), (long long)(t->l3_bytes / KIB));
-    if (t->peak_gflops > 0) hn_str_addf(out, ", %.0f GFLOP/s and %.1f GB/s a core", t->peak_gflops, t->bandwidth_gbs);
+                (long long)(t->l1d_bytes / KIB), (long long)(t->l2_bytes / KIB),
+                (long long)(t->l3_bytes / KIB));
+    if (t->peak_gflops > 0)
+        hn_str_addf(out, ", %.0f GFLOP/s and %.1f GB/s a core", t->peak_gflops, t->bandwidth_gbs);
 }

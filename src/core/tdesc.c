@@ -60,29 +60,39 @@ bool hn_axis_resolve(int64_t axis, int rank, int *ret)
 static bool broadcast_dim(hn_symtab *t, hn_dim a, hn_dim b, hn_dim *ret)
 {
     int64_t lo_a, lo_b, hi;
-    if (a == b || b == 1) *ret = a;
-    else if (a == 1) *ret = b;
-    else if (hn_dim_is_const(a) && hn_dim_is_const(b)) return false;
-    else if (hn_dim_is_const(a)) *ret = a; /* not 1: whatever b turns out to be, only a can come out */
-    else if (hn_dim_is_const(b)) *ret = b;
+    if (a == b || b == 1)
+        *ret = a;
+    else if (a == 1)
+        *ret = b;
+    else if (hn_dim_is_const(a) && hn_dim_is_const(b))
+        return false;
+    else if (hn_dim_is_const(a))
+        *ret = a; /* not 1: whatever b turns out to be, only a can come out */
+    else if (hn_dim_is_const(b))
+        *ret = b;
     else {
         hn_dim_bounds(t, a, &lo_a, &hi);
         hn_dim_bounds(t, b, &lo_b, &hi);
-        if (lo_a > 1) *ret = a;
-        else if (lo_b > 1) *ret = b;
-        else *ret = hn_dim_select(t, hn_dim_eq(t, a, 1), b, a);
+        if (lo_a > 1)
+            *ret = a;
+        else if (lo_b > 1)
+            *ret = b;
+        else
+            *ret = hn_dim_select(t, hn_dim_eq(t, a, 1), b, a);
     }
     return true;
 }
 
-static hone_status shapes_clash(const hn_symtab *t, const hn_tdesc *a, const hn_tdesc *b, int axis, hn_diag *dg)
+static hone_status shapes_clash(const hn_symtab *t, const hn_tdesc *a, const hn_tdesc *b, int axis,
+                                hn_diag *dg)
 {
     hn_str text = { 0 };
     hn_tdesc_print(t, a, &text);
     hn_str_add(&text, " and ");
     hn_tdesc_print(t, b, &text);
-    const hone_status s = HN_RAISE(dg, HONE_E_SHAPE, "%s do not broadcast: extents differ at axis %d from the last",
-                                   hn_str_get(&text), axis);
+    const hone_status s =
+        HN_RAISE(dg, HONE_E_SHAPE, "%s do not broadcast: extents differ at axis %d from the last",
+                 hn_str_get(&text), axis);
     hn_str_done(&text);
     return s;
 }
@@ -148,7 +158,8 @@ void hn_layout_print(const hn_layout *l, int rank, hn_str *out)
     }
 }
 
-/* Every axis once without a block, at most once with one, the block after its outer part; axes 0..rank-1 all there. */
+/* Every axis once without a block, at most once with one, the block after its outer part; axes 0..rank-1 all
+ * there. */
 static bool is_well_formed(const hn_layout *l)
 {
     bool outer[HN_MAX_RANK] = { false }, inner[HN_MAX_RANK] = { false };
@@ -198,8 +209,10 @@ void hn_layout_dims(hn_symtab *t, const hn_layout *l, const hn_tdesc *d, hn_tdes
         if (l->at[i].block) block[l->at[i].axis] = l->at[i].block;
     for (int i = 0; i < l->n; i++) {
         const int axis = l->at[i].axis;
-        if (l->at[i].block) r.dim[i] = l->at[i].block;
-        else r.dim[i] = block[axis] ? hn_dim_ceildiv(t, d->dim[axis], block[axis]) : d->dim[axis];
+        if (l->at[i].block)
+            r.dim[i] = l->at[i].block;
+        else
+            r.dim[i] = block[axis] ? hn_dim_ceildiv(t, d->dim[axis], block[axis]) : d->dim[axis];
     }
     *ret = r;
 }

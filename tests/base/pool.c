@@ -19,8 +19,10 @@ struct job {
 static void mark(void *user, int worker, int n_workers)
 {
     struct job *j = user;
-    if (n_workers != j->expect_workers || worker < 0 || worker >= n_workers) j->seen[0] = -1;
-    else j->seen[worker] = j->round;
+    if (n_workers != j->expect_workers || worker < 0 || worker >= n_workers)
+        j->seen[0] = -1;
+    else
+        j->seen[worker] = j->round;
 }
 
 static void run_rounds(hn_pool *p, int64_t rounds, uint64_t seed, int64_t max_pause_ns)
@@ -58,7 +60,8 @@ TEST(pool_parking_at_once_and_at_the_edge)
     for (int k = 0; k < HN_COUNT(spins); k++) {
         hn_pool *p = hn_pool_create(5, spins[k], k % 2);
         CHECK(p != NULL);
-        run_rounds(p, 1500, (uint64_t)k, k ? 2 * spins[k] : 0); /* pauses around the limit hit the park race */
+        run_rounds(p, 1500, (uint64_t)k,
+                   k ? 2 * spins[k] : 0); /* pauses around the limit hit the park race */
         hn_pool_destroy(p);
     }
 }
@@ -122,7 +125,8 @@ static void nothing(void *user, int worker, int n_workers)
     (void)n_workers;
 }
 
-/* Prints what a fork-join costs; fails only when something is badly wrong, since other work may share the cores. */
+/* Prints what a fork-join costs; fails only when something is badly wrong, since other work may share the
+ * cores. */
 TEST(pool_fork_join_time)
 {
     enum { N = 2000 };

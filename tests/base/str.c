@@ -94,7 +94,8 @@ TEST(str_parse_i64)
 
 TEST(str_parse_f64)
 {
-    static const char *const bad[] = { "", "-", "1x", "0x1p3", " 1", "1 ", "1e999", "nan(3)", "infinity", "1,5", "e5", "--1" };
+    static const char *const bad[] = { "",      "-",      "1x",       "0x1p3", " 1", "1 ",
+                                       "1e999", "nan(3)", "infinity", "1,5",   "e5", "--1" };
     double v = 7;
     for (int i = 0; i < HN_COUNT(bad); i++) {
         hn_test_note("\"%s\"", bad[i]);
@@ -129,9 +130,8 @@ TEST(json_layout_and_escapes)
     hn_json_key(&j, "b");
     hn_json_str(&j, "\xC3\xA9\xFFz\xED\xA0\x80");
     hn_json_object_end(&j);
-    CHECK_STR(hn_str_get(&out),
-              "{\"a\\\"\\\\\\n\\u0001\":[-9223372036854775808,0.1,null,null,[],{},true],"
-              "\"b\":\"\xC3\xA9\\ufffdz\\ufffd\\ufffd\\ufffd\"}");
+    CHECK_STR(hn_str_get(&out), "{\"a\\\"\\\\\\n\\u0001\":[-9223372036854775808,0.1,null,null,[],{},true],"
+                                "\"b\":\"\xC3\xA9\\ufffdz\\ufffd\\ufffd\\ufffd\"}");
     hn_str_clear(&out);
     hn_json_init(&j, &out, true);
     hn_json_object(&j);
@@ -147,7 +147,9 @@ TEST(json_layout_and_escapes)
 
 TEST(json_doubles_read_back)
 {
-    static const double edge[] = { 0.0, -0.0, DBL_MAX, DBL_MIN, 4.9e-324, 1.0 / 3, 1e22, 123456789012345680.0 };
+    static const double edge[] = {
+        0.0, -0.0, DBL_MAX, DBL_MIN, 4.9e-324, 1.0 / 3, 1e22, 123456789012345680.0
+    };
     hn_rng r;
     hn_rng_init(&r, 3);
     for (int i = 0; i < 20000; i++) {
@@ -197,7 +199,8 @@ TEST(hasher_streams)
         data[i] = (unsigned char)(i * 7);
     for (size_t shift = 0; shift < 64; shift += 8) { /* every alignment a hasher can have */
         unsigned char room[sizeof(hn_hasher) + 64];
-        hn_hasher *h = (hn_hasher *)(void *)((((uintptr_t)room + 7) & ~(uintptr_t)7) + (shift > 56 ? 56 : shift));
+        hn_hasher *h =
+            (hn_hasher *)(void *)((((uintptr_t)room + 7) & ~(uintptr_t)7) + (shift > 56 ? 56 : shift));
         hn_hasher_init(h);
         hn_hasher_bytes(h, data, 0);
         for (size_t at = 0; at < sizeof data; at += 333)

@@ -106,8 +106,19 @@ TEST(dim_canonical_forms)
 
 TEST(dim_parse_errors)
 {
-    static const char *const bad[] = { "",        "+",        "n+",      "floordiv(n)", "floordiv(n,2,3)", "(n", "n*",
-                                       "9999999999999999999", "min(n,", "foo(n)",      "\"open",          "$",  "-" };
+    static const char *const bad[] = { "",
+                                       "+",
+                                       "n+",
+                                       "floordiv(n)",
+                                       "floordiv(n,2,3)",
+                                       "(n",
+                                       "n*",
+                                       "9999999999999999999",
+                                       "min(n,",
+                                       "foo(n)",
+                                       "\"open",
+                                       "$",
+                                       "-" };
     hn_symtab *st = hn_symtab_new(t->arena);
     char deep[5000];
     for (int i = 0; i < HN_COUNT(bad); i++) {
@@ -243,8 +254,10 @@ static bool plain_eval(const struct plain *e, int i, const int64_t *sym, int64_t
     }
     if (!plain_eval(e, e[i].arg[0], sym, &a) || !plain_eval(e, e[i].arg[1], sym, &b)) return false;
     switch ((hn_expr_op)e[i].op) {
-    case HN_EX_ADD: return !__builtin_add_overflow(a, b, ret);
-    case HN_EX_MUL: return !__builtin_mul_overflow(a, b, ret);
+    case HN_EX_ADD:
+        return !__builtin_add_overflow(a, b, ret);
+    case HN_EX_MUL:
+        return !__builtin_mul_overflow(a, b, ret);
     case HN_EX_FLOORDIV:
         if (b == 0) return false;
         *ret = a / b - (a % b != 0 && (a % b < 0) != (b < 0));
@@ -254,15 +267,25 @@ static bool plain_eval(const struct plain *e, int i, const int64_t *sym, int64_t
         *ret = a % b;
         if (*ret && (*ret < 0) != (b < 0)) *ret += b;
         return true;
-    case HN_EX_MIN: *ret = a < b ? a : b; return true;
-    case HN_EX_MAX: *ret = a > b ? a : b; return true;
-    case HN_EX_EQ: *ret = a == b; return true;
-    case HN_EX_LT: *ret = a < b; return true;
+    case HN_EX_MIN:
+        *ret = a < b ? a : b;
+        return true;
+    case HN_EX_MAX:
+        *ret = a > b ? a : b;
+        return true;
+    case HN_EX_EQ:
+        *ret = a == b;
+        return true;
+    case HN_EX_LT:
+        *ret = a < b;
+        return true;
     case HN_EX_SELECT:
         if (!plain_eval(e, e[i].arg[2], sym, &c)) return false;
         *ret = a ? b : c;
         return true;
-    case HN_EX_SYM: *ret = a - b; return !__builtin_sub_overflow(a, b, ret); /* stands for subtraction here */
+    case HN_EX_SYM:
+        *ret = a - b;
+        return !__builtin_sub_overflow(a, b, ret); /* stands for subtraction here */
     }
     return false;
 }
@@ -273,16 +296,26 @@ static hn_dim build(hn_symtab *st, const struct plain *e, const hn_dim *d, int i
     if (e[i].op == -2) return hn_sym_at(st, (int)e[i].leaf);
     const hn_dim a = d[e[i].arg[0]], b = d[e[i].arg[1]];
     switch ((hn_expr_op)e[i].op) {
-    case HN_EX_ADD: return hn_dim_add(st, a, b);
-    case HN_EX_MUL: return hn_dim_mul(st, a, b);
-    case HN_EX_FLOORDIV: return hn_dim_floordiv(st, a, b);
-    case HN_EX_MOD: return hn_dim_mod(st, a, b);
-    case HN_EX_MIN: return hn_dim_min(st, a, b);
-    case HN_EX_MAX: return hn_dim_max(st, a, b);
-    case HN_EX_EQ: return hn_dim_eq(st, a, b);
-    case HN_EX_LT: return hn_dim_lt(st, a, b);
-    case HN_EX_SELECT: return hn_dim_select(st, a, b, d[e[i].arg[2]]);
-    case HN_EX_SYM: return hn_dim_sub(st, a, b);
+    case HN_EX_ADD:
+        return hn_dim_add(st, a, b);
+    case HN_EX_MUL:
+        return hn_dim_mul(st, a, b);
+    case HN_EX_FLOORDIV:
+        return hn_dim_floordiv(st, a, b);
+    case HN_EX_MOD:
+        return hn_dim_mod(st, a, b);
+    case HN_EX_MIN:
+        return hn_dim_min(st, a, b);
+    case HN_EX_MAX:
+        return hn_dim_max(st, a, b);
+    case HN_EX_EQ:
+        return hn_dim_eq(st, a, b);
+    case HN_EX_LT:
+        return hn_dim_lt(st, a, b);
+    case HN_EX_SELECT:
+        return hn_dim_select(st, a, b, d[e[i].arg[2]]);
+    case HN_EX_SYM:
+        return hn_dim_sub(st, a, b);
     }
     return 0;
 }
@@ -290,10 +323,14 @@ static hn_dim build(hn_symtab *st, const struct plain *e, const hn_dim *d, int i
 static int64_t random_const(hn_rng *r)
 {
     switch (hn_rng_below(r, 8)) {
-    case 0: return 0;
-    case 1: return 1;
-    case 2: return -1;
-    default: return hn_rng_below(r, 25) - 8;
+    case 0:
+        return 0;
+    case 1:
+        return 1;
+    case 2:
+        return -1;
+    default:
+        return hn_rng_below(r, 25) - 8;
     }
 }
 
@@ -391,7 +428,8 @@ TEST(dim_substitution)
     hn_symtab *st = hn_symtab_new(t->arena);
     const hn_dim n = hn_sym_add(st, "n", HN_SYM_INPUT), m = hn_sym_add(st, "m", HN_SYM_INPUT);
     const hn_dim d = parse(st, "floordiv(n*m+3,4)+min(n,m)+select(lt(n,m),mod(n,3),eq(m,2))");
-    const hn_dim same[2] = { n, m }, swapped[2] = { m, n }, fixed[2] = { 6, 9 }, part[2] = { hn_dim_mul(st, m, 4), m };
+    const hn_dim same[2] = { n, m }, swapped[2] = { m, n }, fixed[2] = { 6, 9 },
+                 part[2] = { hn_dim_mul(st, m, 4), m };
     CHECK_EQ(hn_dim_subst(st, d, same), d);
     CHECK_EQ(hn_dim_subst(st, hn_dim_subst(st, d, swapped), swapped), d);
     CHECK_EQ(hn_dim_subst(st, d, fixed), (6 * 9 + 3) / 4 + 6 + 0);

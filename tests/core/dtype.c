@@ -7,7 +7,7 @@
 #include "base/os.h"
 #include "core/core.h"
 
-static const hn_dtype small[] = { HN_F16,   HN_BF16,       HN_F8E4M3FN, HN_F8E4M3FNUZ,
+static const hn_dtype small[] = { HN_F16,    HN_BF16,       HN_F8E4M3FN, HN_F8E4M3FNUZ,
                                   HN_F8E5M2, HN_F8E5M2FNUZ, HN_F8E8M0,   HN_F4E2M1 };
 
 static double load(hn_dtype t, unsigned code)
@@ -52,7 +52,8 @@ TEST(dtype_names_and_sizes)
     CHECK(!hn_dtype_is_signed(HN_U8) && hn_dtype_is_signed(HN_I4) && !hn_dtype_is_int(HN_BOOL));
 }
 
-/* Every code reads, writes back to itself (NaN to a NaN), and each finite value's neighbours round as they must. */
+/* Every code reads, writes back to itself (NaN to a NaN), and each finite value's neighbours round as they
+ * must. */
 TEST(dtype_small_floats_exhaustive)
 {
     for (int k = 0; k < HN_COUNT(small); k++) {
@@ -72,7 +73,8 @@ TEST(dtype_small_floats_exhaustive)
     }
 }
 
-/* Between neighbours the nearer wins, and at the midpoint the even code: checked against midpoints in plain arithmetic. */
+/* Between neighbours the nearer wins, and at the midpoint the even code: checked against midpoints in plain
+ * arithmetic. */
 TEST(dtype_small_floats_round_to_nearest_even)
 {
     for (int k = 0; k < HN_COUNT(small); k++) {
@@ -161,7 +163,8 @@ TEST(dtype_wider_floats_never_saturate)
 
 TEST(dtype_f4_and_e8m0)
 {
-    static const double in[] = { 0.48, 0.25, 1.05, -3.5, -8, 9, 1e6, 1e-7, NAN, INFINITY, -INFINITY, -4, 0.01, -0.0 };
+    static const double in[] = { 0.48, 0.25, 1.05,     -3.5,      -8, 9,    1e6,
+                                 1e-7, NAN,  INFINITY, -INFINITY, -4, 0.01, -0.0 };
     static const unsigned want[] = { 1, 0, 2, 0xE, 0xF, 7, 7, 0, 8, 7, 0xF, 0xE, 0, 8 };
     for (int i = 0; i < HN_COUNT(in); i++)
         CHECK_EQ(store(HN_F4E2M1, in[i], i & 1), want[i]);
@@ -189,8 +192,10 @@ TEST(dtype_integers_wrap)
             hn_narrow_i64((hn_dtype)d, &v, 1, &cell, 0);
             hn_widen_i64((hn_dtype)d, &cell, 0, 1, &back);
             CHECK_EQ(back, hn_wrap_i64((hn_dtype)d, v));
-            if (d == HN_BOOL) CHECK_EQ(back, v != 0);
-            else CHECK_EQ((uint64_t)(back ^ v) << (64 - bits), 0);
+            if (d == HN_BOOL)
+                CHECK_EQ(back, v != 0);
+            else
+                CHECK_EQ((uint64_t)(back ^ v) << (64 - bits), 0);
             if (d != HN_BOOL && bits < 64) {
                 const int64_t lo = hn_dtype_is_signed((hn_dtype)d) ? -((int64_t)1 << (bits - 1)) : 0;
                 CHECK(back >= lo && back < lo + ((int64_t)1 << bits));
@@ -238,8 +243,10 @@ TEST(dtype_across_forms)
         double v;
         int64_t want;
     } c[] = {
-        { HN_I32, -2.9, -2 },     { HN_I8, 300.7, 44 },       { HN_U8, -1.5, 255 },    { HN_I64, 1e300, INT64_MIN },
-        { HN_I64, NAN, INT64_MIN }, { HN_BOOL, 0.1, 1 },      { HN_BOOL, NAN, 1 },     { HN_BOOL, -0.0, 0 },
+        { HN_I32, -2.9, -2 },          { HN_I8, 300.7, 44 },
+        { HN_U8, -1.5, 255 },          { HN_I64, 1e300, INT64_MIN },
+        { HN_I64, NAN, INT64_MIN },    { HN_BOOL, 0.1, 1 },
+        { HN_BOOL, NAN, 1 },           { HN_BOOL, -0.0, 0 },
         { HN_U64, 0x1p63, INT64_MIN }, { HN_U64, 0x1.8p63, (int64_t)0xC000000000000000u },
     };
     for (int i = 0; i < HN_COUNT(c); i++) {

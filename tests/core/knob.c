@@ -49,15 +49,20 @@ TEST(knob_registry_is_sound)
     CHECK(hn_knob_at(-1) == NULL && hn_knob_at(hn_knob_count()) == NULL);
     CHECK(hn_knob_get(HN_KNOB_NONE) == NULL && hn_knob_get((hn_knob)99999) == NULL);
     CHECK(hn_knob_find("-core:threads", 13) == hn_knob_get(HN_KNOB_core_threads));
-    CHECK(hn_knob_find("core:thread", 11) == NULL && hn_knob_find("", 0) == NULL && hn_knob_find("-", 1) == NULL);
+    CHECK(hn_knob_find("core:thread", 11) == NULL && hn_knob_find("", 0) == NULL &&
+          hn_knob_find("-", 1) == NULL);
 }
 
 /* Types that no row may use yet are tried on definitions of their own. */
 TEST(knob_domains_by_type)
 {
     static const hn_knob_def pow2 = { .name = "t:p", .type = HN_KNOB_POW2, .dflt = 8, .lo = 0, .hi = 100 };
-    static const hn_knob_def wide = { .name = "t:w", .type = HN_KNOB_INT, .dflt = 77, .lo = -5, .hi = 1000000 };
-    static const hn_knob_def names = { .name = "t:e", .type = HN_KNOB_ENUM, .dflt = 1, .lo = 0, .hi = 2, .values = "off|fp16 | bf16" };
+    static const hn_knob_def wide = {
+        .name = "t:w", .type = HN_KNOB_INT, .dflt = 77, .lo = -5, .hi = 1000000
+    };
+    static const hn_knob_def names = {
+        .name = "t:e", .type = HN_KNOB_ENUM, .dflt = 1, .lo = 0, .hi = 2, .values = "off|fp16 | bf16"
+    };
     static const hn_knob_def flag = { .name = "t:b", .type = HN_KNOB_BOOL, .lo = 0, .hi = 1 };
     int64_t v[16];
     hn_str s = { 0 };
@@ -88,7 +93,8 @@ TEST(knob_list_is_json)
 {
     hn_str s = { 0 };
     hn_knob_list_json(&s);
-    CHECK(!s.oom && strstr(hn_str_get(&s), "\"name\": \"core:threads\"") && strstr(hn_str_get(&s), "\"registry\""));
+    CHECK(!s.oom && strstr(hn_str_get(&s), "\"name\": \"core:threads\"") &&
+          strstr(hn_str_get(&s), "\"registry\""));
     int depth = 0;
     for (const char *p = hn_str_get(&s); *p; p++)
         depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
@@ -120,8 +126,10 @@ static const char *with_names(const char *text)
     char *at = out;
     for (; *text; text++) {
         const char *name = *text == 'N' ? node : *text == 'O' ? node_2 : *text == 'M' ? model : NULL;
-        if (name) at += sprintf(at, "%s", name);
-        else *at++ = *text;
+        if (name)
+            at += sprintf(at, "%s", name);
+        else
+            *at++ = *text;
     }
     *at = '\0';
     return out;
@@ -153,8 +161,11 @@ TEST(route_canonical_text)
         hn_test_note("%s", c[i].in);
         CHECK_OK(hn_route_parse(t->arena, with_names(c[i].in), &r, &dg), &dg);
         hn_route_print(&r, &s);
-        if (strcmp(c[i].in, "-N@/a/*=0 -N=1") != 0) CHECK_STR(hn_str_get(&s), with_names(c[i].out));
-        else CHECK_STR(hn_str_get(&s), ""); /* the general default covers the pattern and then overrides nothing */
+        if (strcmp(c[i].in, "-N@/a/*=0 -N=1") != 0)
+            CHECK_STR(hn_str_get(&s), with_names(c[i].out));
+        else
+            CHECK_STR(hn_str_get(&s),
+                      ""); /* the general default covers the pattern and then overrides nothing */
         CHECK_OK(hn_route_parse(t->arena, hn_str_get(&s), &again, &dg), &dg);
         hn_route_print(&again, &s2);
         CHECK_STR(hn_str_get(&s2), hn_str_get(&s));
@@ -329,8 +340,11 @@ TEST(route_random_texts)
         char text[120];
         int n = 0;
         while (n < 40 && hn_rng_below(&r, 20)) {
-            if (hn_rng_below(&r, 4) == 0) n += sprintf(text + n, "-%s%s", hn_rng_below(&r, 2) ? node : node_2, hn_rng_below(&r, 2) ? "=0" : "=[0|1]");
-            else text[n++] = alphabet[hn_rng_below(&r, sizeof alphabet - 1)];
+            if (hn_rng_below(&r, 4) == 0)
+                n += sprintf(text + n, "-%s%s", hn_rng_below(&r, 2) ? node : node_2,
+                             hn_rng_below(&r, 2) ? "=0" : "=[0|1]");
+            else
+                text[n++] = alphabet[hn_rng_below(&r, sizeof alphabet - 1)];
         }
         text[n] = '\0';
         hn_arena *a = hn_arena_create();
@@ -361,7 +375,8 @@ TEST(knob_reads_and_trace)
 {
     hn_route r;
     hn_diag dg = { 0 };
-    static const char *const head[] = { "/head/a" }, *const both[] = { "/x", "/head/b" }, *const other[] = { "/y" };
+    static const char *const head[] = { "/head/a" }, *const both[] = { "/x", "/head/b" },
+                             *const other[] = { "/y" };
     pick_knobs();
     const hn_knob n = hn_knob_find(node, strlen(node))->id, m = hn_knob_find(model, strlen(model))->id;
     CHECK_OK(hn_route_parse(t->arena, with_names("-N@/head/*=0 -N@/head/a=1 -M=1"), &r, &dg), &dg);

@@ -19,15 +19,17 @@ static const char *feats(uint64_t f)
 
 TEST(target_named_tables)
 {
-    static const char *const names[] = { "x86-64-v2", "x86-64-v3",      "x86-64-v4",      "znver3",      "znver4", "skylake-avx512",
-                                         "sapphirerapids", "neoverse-n1", "neoverse-v1", "sm_80",  "sm_90a" };
+    static const char *const names[] = { "x86-64-v2",   "x86-64-v3",      "x86-64-v4",      "znver3",
+                                         "znver4",      "skylake-avx512", "sapphirerapids", "neoverse-n1",
+                                         "neoverse-v1", "sm_80",          "sm_90a" };
     hn_diag dg = { 0 };
     hn_target x;
     CHECK_EQ(hn_target_n_named(), HN_COUNT(names));
     for (int i = 0; i < HN_COUNT(names); i++) {
         CHECK_OK(hn_target_get(names[i], &x, &dg), &dg);
         CHECK_STR(hn_target_named(i)->name, names[i]);
-        CHECK(x.vec_bytes >= 16 && x.n_vreg >= 16 && x.n_core > 0 && x.l1d_bytes > 0 && x.l2_bytes > x.l1d_bytes);
+        CHECK(x.vec_bytes >= 16 && x.n_vreg >= 16 && x.n_core > 0 && x.l1d_bytes > 0 &&
+              x.l2_bytes > x.l1d_bytes);
         CHECK(x.peak_gflops > 0 && x.bandwidth_gbs > 0 && x.line_bytes >= 64 && x.cpu_name[0]);
         CHECK_EQ(hn_target_mask_(x.feat, ""), x.feat); /* no feature without what it needs */
         for (int j = 0; j < i; j++)
@@ -45,7 +47,8 @@ TEST(target_feature_texts)
     hn_target v3;
     hn_diag dg = { 0 };
     CHECK_OK(hn_target_get("x86-64-v3", &v3, &dg), &dg);
-    CHECK(hn_target_has(&v3, HN_FEAT_AVX2 | HN_FEAT_FMA) && !hn_target_has(&v3, HN_FEAT_AVX512 | HN_FEAT_AVX2));
+    CHECK(hn_target_has(&v3, HN_FEAT_AVX2 | HN_FEAT_FMA) &&
+          !hn_target_has(&v3, HN_FEAT_AVX512 | HN_FEAT_AVX2));
     CHECK(hn_target_has(&v3, 0));
 }
 
@@ -58,9 +61,13 @@ TEST(target_masks)
     CHECK_EQ(hn_target_mask_(all, "scalar"), 0);
     CHECK_STR(feats(hn_target_mask_(all, "avx2")), "sse42,avx,avx2,fma,f16c,bmi2");
     CHECK_STR(feats(hn_target_mask_(all, "avx512")), "sse42,avx,avx2,fma,f16c,bmi2,avx512");
-    CHECK_EQ(hn_target_mask_(all, "-avx512_vnni,-amx_tile") & (HN_FEAT_AVX512_VNNI | HN_FEAT_AMX_TILE | HN_FEAT_AMX_INT8), 0);
+    CHECK_EQ(hn_target_mask_(all, "-avx512_vnni,-amx_tile") &
+                 (HN_FEAT_AVX512_VNNI | HN_FEAT_AMX_TILE | HN_FEAT_AMX_INT8),
+             0);
     CHECK(hn_target_mask_(all, "-avx512_vnni") & HN_FEAT_AVX512_BF16);
-    CHECK_EQ(hn_target_mask_(all, "-avx") & ~(uint64_t)(HN_FEAT_SSE42 | HN_FEAT_BMI2 | HN_FEAT_AMX_TILE | HN_FEAT_AMX_INT8 | HN_FEAT_AMX_BF16), 0);
+    CHECK_EQ(hn_target_mask_(all, "-avx") & ~(uint64_t)(HN_FEAT_SSE42 | HN_FEAT_BMI2 | HN_FEAT_AMX_TILE |
+                                                        HN_FEAT_AMX_INT8 | HN_FEAT_AMX_BF16),
+             0);
     CHECK_EQ(hn_target_mask_(all, "nonsense"), all);
     CHECK_EQ(hn_target_mask_(0, "avx512"), 0); /* a mask takes away, it never grants */
 }
@@ -75,7 +82,8 @@ TEST(target_detect_this_machine)
     CHECK_EQ(a.feat, b.feat);
     CHECK_STR(a.name, "host");
     CHECK(a.cpu_name[0] && a.n_core >= 1 && a.n_core <= hn_cpu_count());
-    CHECK(a.l1d_bytes >= 8 << 10 && a.l1d_bytes <= 1 << 20 && a.l2_bytes >= a.l1d_bytes && a.line_bytes >= 16);
+    CHECK(a.l1d_bytes >= 8 << 10 && a.l1d_bytes <= 1 << 20 && a.l2_bytes >= a.l1d_bytes &&
+          a.line_bytes >= 16);
     CHECK(a.peak_gflops == 0 && b.peak_gflops > 1 && b.peak_gflops < 2000);
     CHECK(b.bandwidth_gbs > 0.2 && b.bandwidth_gbs < 1000);
     CHECK(hn_digest_eq(hn_target_fingerprint(&a), hn_target_fingerprint(&b)));
@@ -83,8 +91,9 @@ TEST(target_detect_this_machine)
 #if defined(__x86_64__)
     CHECK_EQ(!!(a.feat & HN_FEAT_AVX2), !!__builtin_cpu_supports("avx2"));
     CHECK_EQ(!!(a.feat & HN_FEAT_FMA), !!__builtin_cpu_supports("fma"));
-    CHECK_EQ(!!(a.feat & HN_FEAT_AVX512), __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
+    CHECK_EQ(!!(a.feat & HN_FEAT_AVX512),
+             __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
     CHECK_EQ(!!(a.feat & HN_FEAT_AVX512_VNNI), !!__builtin_cpu_supports("avx512vnni"));
 #endif
     hn_str s = { 0 };

@@ -103,8 +103,9 @@ static const char *layout_text(const hn_layout *l, int rank)
 
 TEST(layout_text_round_trip)
 {
-    static const char *const good[] = { "abcd", "acdb", "abcd16b", "a", "", "ba8a", "abcdefghij", "abcdefghij4a" };
-    static const char *const bad[] = { "ac",     "aa",   "a16b", "16a",     "a0a",  "abcdk",
+    static const char *const good[] = { "abcd", "acdb", "abcd16b",    "a",
+                                        "",     "ba8a", "abcdefghij", "abcdefghij4a" };
+    static const char *const bad[] = { "ac",      "aa",   "a16b", "16a",      "a0a", "abcdk",
                                        "ab16b8b", "abc1", "A",    "ab99999b", "a b", "abcdefghij4a4b4c" };
     for (int i = 0; i < HN_COUNT(good); i++) {
         hn_layout l;
