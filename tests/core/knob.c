@@ -202,7 +202,7 @@ TEST(route_errors_say_where)
     for (int i = 0; i < HN_COUNT(c); i++) {
         hn_route r = { .n = 77 };
         hn_diag dg = { 0 };
-        char text[200], part[200];
+        char text[2048], part[2048];
         snprintf(text, sizeof text, "%s", with_names(c[i].in));
         hn_test_note("%s", text);
         const hone_status s = hn_route_parse(t->arena, text, &r, &dg);
