@@ -24,6 +24,7 @@ typedef struct hn_group {
     bool dead;               /* merged into another */
     /* filled by region forming */
     hn_region region;
+    hn_digest key;           /* region digest with the names of its symbols: equal keys share an emission */
     hn_value **in;           /* outside value of each region input */
     hn_value **out;          /* outside value of each region output */
     int n_in, n_out;
@@ -35,7 +36,7 @@ typedef struct hn_groups {
 } hn_groups;
 
 typedef struct hn_choice {
-    hn_digest key;                  /* region digest with tactic-choosing knobs */
+    const hn_symtab *syms;          /* what the emission's dims refer to */
     const hn_tactic_def *tactic;
     int64_t p[HN_MAX_PARAM];
     const char *name;               /* tactic with parameters */
@@ -125,6 +126,8 @@ typedef struct hn_planner {
 hone_status hn_plan_make(hn_job *b, hn_plan *ret, hn_diag *dg);
 hone_status hn_plan_graph(hn_planner *p, hn_graph *g, hn_diag *dg);
 /* plan_size.c: registers for dims and sizes */
+/** A dim of a region's own table, in the model's; symbols keep their names. */
+hn_dim hn_plan_translate(hn_symtab *to, const hn_symtab *from, hn_dim d);
 uint32_t hn_plan_dim(hn_planner *p, hn_dim d);
 uint32_t hn_plan_bytes(hn_planner *p, const hn_value *v);
 uint32_t hn_plan_calc(hn_planner *p, hn_sop op, uint32_t x, uint32_t y);

@@ -132,6 +132,7 @@ static hone_status race(field *f, int n, hn_diag *dg)
         c[m++] = (hn_contender){ .e = x->e };
     }
     if (m == 0 || b->o->frozen || !b->o->measure) return HONE_OK;
+    hn_log(HN_LOG_DEBUG, "timing %d candidates for %s (%s)", m, f->r->name, f->r->ops);
     HN_TRY(hn_measure_race(b->measure, f->r, c, m, dg));
     for (int i = 0; i < m; i++) {
         candidate *x = &f->at.at[of[i]];
@@ -215,7 +216,7 @@ static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)
     if (!win) return no_tactic(f, dg);
     hn_choice *c = HN_NEW(b->a, hn_choice);
     if (!c) return HN_NOMEM(dg);
-    *c = (hn_choice){ .key = f->r->digest, .tactic = win->td, .name = win->name, .emission = win->e,
+    *c = (hn_choice){ .syms = f->r->g->syms, .tactic = win->td, .name = win->name, .emission = win->e,
                       .ns = win->measured > 0 ? win->measured : win->predicted, .measured = win->measured > 0 };
     memcpy(c->p, win->p, sizeof c->p);
     HN_TRY(report(f, win, c, dg));
@@ -232,10 +233,10 @@ typedef struct chooser {
     HN_VEC(pending) work;       /* one a distinct region */
 } chooser;
 
-static int find_work(const chooser *c, hn_digest d)
+static int find_work(const chooser *c, hn_digest key)
 {
     for (int i = 0; i < c->work.n; i++)
-        if (hn_digest_eq(c->work.at[i].group->region.digest, d)) return i;
+        if (hn_digest_eq(c->work.at[i].group->key, key)) return i;
     return -1;
 }
 
@@ -269,7 +270,7 @@ static hone_status take_group(chooser *c, hn_graph *g, hn_groups *gs, int at, bo
     *ret_split = false;
     if (group->kind != HN_GROUP_REGION) return HONE_OK;
     HN_TRY(hn_region_form(c->b, g, group, dg));
-    if (find_work(c, group->region.digest) < 0) {
+    if (find_work(c, group->key) < 0) {
         pending p;
         hn_diag why = { 0 };
         const hone_status s = begin(c->b, group, &p, &why);
@@ -326,7 +327,7 @@ hone_status hn_choose_all(hn_job *b, hn_diag *dg)
         HN_TRY(finish(b, &c.work.at[i], &choice[i], dg));
     }
     for (int i = 0; i < c.groups.n; i++) {
-        c.groups.at[i]->choice = choice[find_work(&c, c.groups.at[i]->region.digest)];
+        c.groups.at[i]->choice = choice[find_work(&c, c.groups.at[i]->key)];
         HN_TRY(report_region(b, c.groups.at[i], dg));
     }
     return HONE_OK;

@@ -49,6 +49,11 @@ static hone_status pack_blob(hn_planner *p, const hn_group *group, int i, uint32
     return HONE_OK;
 }
 
+static uint32_t region_dim(hn_planner *p, const hn_group *group, hn_dim d)
+{
+    return hn_plan_dim(p, hn_plan_translate(p->b->g->syms, group->choice->syms, d));
+}
+
 typedef struct call_bufs {
     uint32_t *temp, *blob;
 } call_bufs;
@@ -60,7 +65,7 @@ static hone_status make_bufs(hn_planner *p, const hn_group *group, call_bufs *re
     ret->blob = HN_NEW_N(p->b->a, uint32_t, e->blobs.n + 1);
     if (!ret->temp || !ret->blob) return HN_NOMEM(dg);
     for (int i = 0; i < e->temp_bytes.n; i++) {
-        const uint32_t size = hn_plan_dim(p, e->temp_bytes.at[i]);
+        const uint32_t size = region_dim(p, group, e->temp_bytes.at[i]);
         if (hn_pb_in_prefix(p->pb, size)) {
             ret->temp[i] = hn_pb_arena_buf(p->pb, "temporary", size, 64);
         } else {
@@ -128,7 +133,7 @@ static hone_status add_call(hn_planner *p, const hn_group *group, const call_buf
     uint32_t *buf = HN_NEW_N(b->a, uint32_t, n_buf + 1), *arg = HN_NEW_N(b->a, uint32_t, f->n_arg + 1);
     if (!buf || !arg) return HN_NOMEM(dg);
     for (int i = 0; i < f->n_arg; i++) {
-        arg[i] = hn_plan_dim(p, k->arg[i]);
+        arg[i] = region_dim(p, group, k->arg[i]);
         if (arg[i] == HN_NO) return HN_RAISE(dg, HONE_E_INTERNAL, "a size that kernel \"%s\" needs is not known yet", f->name);
     }
     for (int i = 0, at = 0; i < f->n_buf; i++) {

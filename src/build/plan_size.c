@@ -63,6 +63,33 @@ uint32_t hn_plan_dim(hn_planner *p, hn_dim d)
     return r;
 }
 
+static hn_dim rebuild(hn_symtab *t, hn_expr_op op, const hn_dim *x)
+{
+    switch (op) {
+    case HN_EX_ADD: return hn_dim_add(t, x[0], x[1]);
+    case HN_EX_MUL: return hn_dim_mul(t, x[0], x[1]);
+    case HN_EX_FLOORDIV: return hn_dim_floordiv(t, x[0], x[1]);
+    case HN_EX_MOD: return hn_dim_mod(t, x[0], x[1]);
+    case HN_EX_MIN: return hn_dim_min(t, x[0], x[1]);
+    case HN_EX_MAX: return hn_dim_max(t, x[0], x[1]);
+    case HN_EX_EQ: return hn_dim_eq(t, x[0], x[1]);
+    case HN_EX_LT: return hn_dim_lt(t, x[0], x[1]);
+    default: return hn_dim_select(t, x[0], x[1], x[2]);
+    }
+}
+
+hn_dim hn_plan_translate(hn_symtab *to, const hn_symtab *from, hn_dim d)
+{
+    int64_t known;
+    hn_dim x[3] = { 0 };
+    if (hn_dim_known(from, d, &known)) return hn_dim_const(to, known);
+    const hn_expr_op op = hn_dim_expr(from, d, x);
+    if (op == HN_EX_SYM) return hn_sym_find(to, hn_sym_get((hn_symtab *)(uintptr_t)from, d)->name);
+    const int n = op == HN_EX_SELECT ? 3 : 2;
+    for (int i = 0; i < n; i++) x[i] = hn_plan_translate(to, from, x[i]);
+    return rebuild(to, op, x);
+}
+
 uint32_t hn_plan_bytes(hn_planner *p, const hn_value *v)
 {
     hn_tdesc stored;

@@ -167,6 +167,21 @@ static bool attrs_mention_shape(const hn_graph *g)
     return false;
 }
 
+static hn_digest group_key(const hn_region *r)
+{
+    hn_hasher h;
+    hn_hasher_init(&h);
+    hn_hasher_bytes(&h, &r->digest, sizeof r->digest);
+    for (int i = 0; i < r->g->n_in + r->g->n_out; i++) {
+        hn_str s = { 0 };
+        const hn_value *v = i < r->g->n_in ? r->g->in[i] : r->g->out[i - r->g->n_in].value;
+        hn_tdesc_print(r->g->syms, &v->type, &s);
+        hn_hasher_str(&h, hn_str_get(&s));
+        hn_str_done(&s);
+    }
+    return hn_hasher_end(&h);
+}
+
 hone_status hn_region_form(hn_job *b, hn_graph *g, hn_group *group, hn_diag *dg)
 {
     (void)g;
@@ -182,5 +197,6 @@ hone_status hn_region_form(hn_job *b, hn_graph *g, hn_group *group, hn_diag *dg)
     const hn_node *r = group->root;
     hn_region_init(&group->region, body, root, data, r->n_origin ? r->origin[0] : r->name);
     group->region.ops = ops_text(b, group);
+    group->key = group_key(&group->region);
     return HONE_OK;
 }

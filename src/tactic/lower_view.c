@@ -1,17 +1,15 @@
 /* Lowering of views, generators and gathers: they rewrite the index and ask their operand there. */
 #include "tactic/lower_int.h"
 
-#include <string.h>
+enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP }; /* as src/op/pad.c orders its modes */
 
 bool hn_lower_is_view(const hn_node *n)
 {
     switch (n->op) {
     case HN_OP_transpose: case HN_OP_broadcast: case HN_OP_slice: case HN_OP_reshape: case HN_OP_diag_mask:
     case HN_OP_iota: case HN_OP_range: case HN_OP_dims: case HN_OP_gather: case HN_OP_gather_elements: case HN_OP_one_hot:
-    case HN_OP_reorder:
+    case HN_OP_reorder: case HN_OP_pad:
         return true;
-    case HN_OP_pad: /* constant padding and cropping; the reflecting modes have a tactic of their own */
-        return strcmp(hn_attr_s(n, "mode") ? hn_attr_s(n, "mode") : "", "constant") == 0;
     default:
         return false;
     }
@@ -261,6 +259,40 @@ static hn_kv lower_pad(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv 
     return hn_kb_select(l->b, inside, x, pad_value(l, n, idx, x));
 }
 
+/* Where a place outside the cropped operand reads from: its mirror image, its nearest edge, or its place one turn on. */
+static hn_kv outside_index(hn_lower *l, int64_t mode, hn_kv i, hn_kv n)
+{
+    hn_kb *b = l->b;
+    const int lanes = hn_kb_lanes(b, i);
+    const hn_kv one = hn_kb_int(b, HN_I64, lanes, 1), zero = hn_kb_int(b, HN_I64, lanes, 0), last = hn_kb_sub(b, n, one);
+    if (mode == PAD_EDGE) return hn_kb_min(b, hn_kb_max(b, i, zero), last);
+    if (mode == PAD_WRAP) return hn_kb_floormod(b, i, n);
+    const hn_kv period = hn_kb_max(b, hn_kb_add(b, last, last), one); /* mirrors repeat, as NumPy's do */
+    const hn_kv m = hn_kb_floormod(b, i, period);
+    return hn_kb_min(b, hn_kb_select(b, hn_kb_lt(b, m, n), m, hn_kb_sub(b, period, m)), last);
+}
+
+static hn_kv lower_pad_copy(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
+{
+    int rank;
+    hn_kb *b = l->b;
+    const hn_dim *before = hn_attr_is(n, "before", &rank), *after = hn_attr_is(n, "after", &rank);
+    hn_kidx in = *idx;
+    for (int a = 0; a < rank; a++) {
+        if (before[a] == 0 && after[a] == 0) continue;
+        const bool vec = !hn_kidx_uniform(idx, a) && idx->lanes > 1;
+        const hn_kv x = vec ? hn_kidx_axis(l, idx, a) : idx->at[a], zero = hn_kb_i(b, 0);
+        const hn_kv pb = hn_lower_dim(l, before[a]), pa = hn_lower_dim(l, after[a]);
+        const hn_kv crop = hn_kb_max(b, hn_kb_neg(b, pb), zero), cut = hn_kb_max(b, hn_kb_neg(b, pa), zero);
+        const hn_kv extent = hn_kb_sub(b, hn_lower_dim(l, hn_in(n, 0)->type.dim[a]), hn_kb_add(b, crop, cut));
+        const hn_kv i = hn_kb_sub(b, x, hn_kb_splat(b, hn_kb_max(b, pb, zero), hn_kb_lanes(b, x)));
+        const hn_kv from = outside_index(l, hn_attr_i(n, "mode"), i, hn_kb_splat(b, extent, hn_kb_lanes(b, x)));
+        hn_kidx_set(&in, a, hn_kb_add(b, from, hn_kb_splat(b, crop, hn_kb_lanes(b, x))), 0, vec);
+        if (vec) in.aligned = false;
+    }
+    return hn_lower_value(l, hn_in(n, 0), &in, mask);
+}
+
 static hn_kv lower_diag_mask(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
 {
     hn_kb *b = l->b;
@@ -382,7 +414,8 @@ hn_kv hn_lower_view(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mas
     case HN_OP_transpose: return lower_transpose(l, n, idx, mask);
     case HN_OP_slice: return lower_slice(l, n, idx, mask);
     case HN_OP_reshape: return lower_reshape(l, n, idx, mask);
-    case HN_OP_pad: return lower_pad(l, n, idx, mask);
+    case HN_OP_pad:
+        return hn_attr_i(n, "mode") == PAD_CONSTANT ? lower_pad(l, n, idx, mask) : lower_pad_copy(l, n, idx, mask);
     case HN_OP_diag_mask: return lower_diag_mask(l, n, idx, mask);
     case HN_OP_range: return lower_range(l, n, idx, mask);
     case HN_OP_iota: return index_as(l, idx, (int)hn_attr_i(n, "axis"), n->out[0]->type.dtype);

@@ -1,5 +1,6 @@
 /* Whole builds of small graphs: what the engine computes is what evaluation computes. */
 #include "harness.h"
+#include <stdio.h>
 #include "run_graph.h"
 
 TEST(pointwise_chain)
@@ -43,4 +44,71 @@ TEST(integers_and_bools)
     hn_check_graph("in x i32[3,17]  in y i32[3,17]\n"
                  "a = add(x, y)  c = lt(a, y)  s = select(c, x, y)  f = cast(s) {to=f32}\n"
                  "out s  out f  out c", NULL);
+}
+
+TEST(pads_by_every_mode)
+{
+    static const char *const mode[] = { "constant", "reflect", "edge", "wrap" };
+    for (int i = 0; i < 4; i++)
+        for (int axis = 0; axis < 2; axis++) {
+            char text[256];
+            snprintf(text, sizeof text,
+                     "in x f32[5,33]\ny = pad(x) {mode=%s, before=[%d,%d], after=[%d,%d]}  z = neg(y)\nout z", mode[i],
+                     axis ? 0 : 3, axis ? 4 : 0, axis ? 1 : 2, axis ? 2 : -1);
+            hn_check_graph(text, NULL);
+        }
+}
+
+TEST(reductions_with_work_around_them)
+{
+    hn_check_graph("in x f32[3,37,50]  in y f32[3,37,50]\n"
+                   "m = mul(x, y)  s = reduce_sum(m) {axes=[2], keepdims=1}  r = relu(s)\n"
+                   "n = reduce_max(x) {axes=[1], keepdims=0}  p = reduce_min(y) {axes=[0,2], keepdims=1}\n"
+                   "out r  out n  out p", NULL);
+}
+
+TEST(products_by_constant_weights)
+{
+    static const char text[] = "sym n [1,40,64]\nin x f32[n,2,70]  const w f32[70,50]  const b f32[50]  in z f32[n,2,50]\n"
+                               "m = matmul(x, w)  a = add(m, b)  r = relu(a)  q = add(r, z)\nout q";
+    for (int64_t n = 1; n < 60; n += 9) hn_check_graph(text, &(hn_run_opts){ .sym = n, .measure = n == 1 });
+}
+
+TEST(products_of_computed_operands)
+{
+    hn_check_graph("in x f32[2,3,17,20]  in y f32[2,1,33,20]\n"
+                   "m = matmul(x, y) {trans_b=1}  e = exp(m)\nout e", &(hn_run_opts){ .tol = 1e-4 });
+}
+
+TEST(convolutions)
+{
+    static const char text[] = "sym n [1,1,4]\nin x f32[n,8,9,11]  const w f32[16,8,3,3]  const b f32[16]\n"
+                               "c = conv(x, w, b) {stride=[2,1], dilation=[1,1], pad_begin=[1,1], pad_end=[1,1], group=1}\n"
+                               "r = relu(c)\n"
+                               "p = max_pool(r) {kernel=[2,2], stride=[2,2], dim=[2,5]}\n"
+                               "s = reduce_sum(r) {axes=[2,3], keepdims=1}\nout p  out s";
+    for (int64_t n = 1; n < 4; n++) hn_check_graph(text, &(hn_run_opts){ .sym = n });
+    hn_check_graph(text, &(hn_run_opts){ .route = "-layout:image=0" });
+    hn_check_graph(text, &(hn_run_opts){ .route = "-layout:image=2" });
+}
+
+TEST(grouped_and_one_dimensional_convolutions)
+{
+    hn_check_graph("in x f32[2,6,30]  const w f32[4,3,5]\n"
+                   "c = conv(x, w) {stride=[1], dilation=[2], pad_begin=[4], pad_end=[4], group=2}\nout c", NULL);
+    hn_check_graph("in x f32[1,32,7,7]  const w f32[32,1,3,3]\n"
+                   "c = conv(x, w) {pad_begin=[1,1], pad_end=[1,1], group=32}\nout c", NULL);
+}
+
+TEST(concatenation_and_slices)
+{
+    hn_check_graph("in x f32[2,5,40]  in y f32[2,3,40]\n"
+                   "c = concat(x, y) {axis=1}  s = slice(c) {start=[0,2,0], step=[1,1,1], dim=[2,4,40]}  t = neg(s)\n"
+                   "out c  out t", NULL);
+}
+
+TEST(gathers)
+{
+    hn_check_graph("in x f32[4,33]  in i i64[2,3]\n"
+                   "g = gather(x, i) {axis=0}  e = exp(g)\nout e", NULL);
 }
