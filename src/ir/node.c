@@ -304,6 +304,8 @@ static hone_status fill_node(hn_builder *b, hn_node *n, const hn_op_def *op, con
 hn_node *hn_build_full(hn_builder *b, const hn_build_args *args)
 {
     const hn_op_def *op = hn_op_get(args->op);
+    /* Whoever builds may have raised since: the first error stands, and nothing more is built. */
+    if (b->status == HONE_OK && b->dg) b->status = b->dg->code;
     if (b->status != HONE_OK) return NULL;
     if (!op) {
         b->status = HN_RAISE(b->dg, HONE_E_UNSUPPORTED, "op %d is not known", (int)args->op);

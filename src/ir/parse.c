@@ -135,7 +135,10 @@ static hone_status definer(hn_parser *p, hn_dim sym)
     if (k < 0 || k >= (axis ? HN_MAX_RANK : INT32_MAX)) return FAIL(p, "there is no such element or axis");
     d.elem = axis ? HN_DIM_OF_AXIS((int)k) : (int)k;
     d.name = hn_arena_strdup(p->arena, value);
-    return d.name && hn_vec_push(p->arena, &p->g->root->pending, d) ? HONE_OK : HN_NOMEM(p->dg);
+    if (!d.name || !hn_vec_push(p->arena, &p->g->root->pending, d)) return HN_NOMEM(p->dg);
+    hn_value *v = hn_graph_find(p->g, value); /* values made before the symbol is declared will not ask for it */
+    const struct hn_value_dim item = { .sym = sym, .value = v, .elem = d.elem };
+    return !v || hn_vec_push(p->arena, &p->g->root->value_dims, item) ? HONE_OK : HN_NOMEM(p->dg);
 }
 
 static hone_status symbol(hn_parser *p)
@@ -623,13 +626,25 @@ static hone_status statements(hn_parser *p, char end)
     }
 }
 
+static bool defines(const hn_value *v, int elem)
+{
+    if (elem < 0) return v->kind != HN_TENSOR || -1 - elem < v->type.rank;
+    return v->kind == HN_TENSOR && !hn_dtype_is_float(v->type.dtype);
+}
+
 static hone_status all_bound(hn_parser *p)
 {
     const hn_graph *root = p->g;
-    for (int i = 0; i < root->pending.n; i++)
-        if (!hn_graph_find(root, root->pending.at[i].name))
-            return FAIL(p, "symbol \"%s\" is defined by \"%s\", which is not there",
-                        hn_sym_name(root->syms, root->pending.at[i].sym), root->pending.at[i].name);
+    for (int i = 0; i < root->pending.n; i++) {
+        const struct hn_pending_dim *d = &root->pending.at[i];
+        const hn_value *v = hn_graph_find(root, d->name);
+        if (!v)
+            return FAIL(p, "symbol \"%s\" is defined by \"%s\", which is not there", hn_sym_name(root->syms, d->sym),
+                        d->name);
+        if (!defines(v, d->elem))
+            return FAIL(p, "symbol \"%s\" is defined by an element or axis that \"%s\" does not have",
+                        hn_sym_name(root->syms, d->sym), d->name);
+    }
     return HONE_OK;
 }
 

@@ -130,6 +130,14 @@ TEST(text_value_symbols_come_back)
     CHECK(strstr(hn_test_text(t, g), "= c[0] [0,1,15]"));
 }
 
+TEST(text_symbols_may_follow_their_values)
+{
+    hn_graph *g = hn_test_graph(t, "in m i64[2]  sym k = m[1]  sym j = m#0\nin x f32[k,j]  out x");
+    CHECK_EQ(g->value_dims.n, 2);
+    hn_test_valid(g);
+    round_trip(t, g);
+}
+
 TEST(text_bodies)
 {
     hn_graph *g = hn_test_graph(t, "in x f32[4]  in c bool\n"
@@ -194,6 +202,8 @@ TEST(text_mistakes_have_a_place)
     rejects(t, "sym n sym n", "already there");
     rejects(t, "sym n [4,1,2]", "in this order");
     rejects(t, "sym n = c[0]", "which is not there");
+    rejects(t, "in x f32[4] sym n = x[0]", "does not have");
+    rejects(t, "sym n = x#1  in x f32[4]", "does not have");
     rejects(t, "in x f32[2,3]@ab4c", "no layout");
     rejects(t, "in x f32[2,3]@abc", "not there");
     rejects(t, "in \"a", "does not end");
