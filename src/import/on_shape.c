@@ -282,6 +282,8 @@ hone_status hn_im_on_split(hn_im_call *c)
     if (want != n) return HN_RAISE(c->dg, HONE_E_MODEL, "num_outputs is %" PRId64 ", the node names %d", want, n);
     if (split) {
         if (n_len != n) return HN_RAISE(c->dg, HONE_E_MODEL, "%d lengths are given for %d outputs", n_len, n);
+        for (int i = 0; i < n; i++)
+            if (split[i] < 0) return HN_RAISE(c->dg, HONE_E_SHAPE, "length %" PRId64 " of output %d is negative", split[i], i);
         memcpy(len, split, (size_t)n * sizeof *len);
     } else if (hn_im_in(c, 1)) {
         HN_TRY(hn_im_dims(c, c->in[1], len, n, &n_len));
@@ -291,7 +293,7 @@ hone_status hn_im_on_split(hn_im_call *c)
     }
     hn_dim at = 0;
     for (int i = 0; i < n; i++) {
-        if (hn_dim_is_const(at) && hn_dim_is_const(len[i]) && hn_dim_is_const(x->type.dim[axis]) && at + len[i] > x->type.dim[axis])
+        if (hn_dim_is_const(at) && hn_dim_is_const(len[i]) && hn_dim_is_const(x->type.dim[axis]) && len[i] > x->type.dim[axis] - at)
             return HN_RAISE(c->dg, HONE_E_SHAPE, "the lengths sum to more than extent %" PRId64, x->type.dim[axis]);
         if (hn_im_wants(c, i)) c->out[i] = hn_slice(c->b, x, axis, at, len[i]);
         at = hn_im_dadd(c, at, len[i]);

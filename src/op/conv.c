@@ -33,7 +33,7 @@ static hone_status infer_channels(const hn_call *c, hn_diag *dg)
     int64_t cx, cw, m;
 
     if (group < 1) return HN_RAISE(dg, HONE_E_SHAPE, "group is %lld; it must be at least 1", (long long)group);
-    if (hn_op_known(c, c->in[0].dim[1], &cx) && hn_op_known(c, c->in[1].dim[1], &cw) && cx != cw * group)
+    if (hn_op_known(c, c->in[0].dim[1], &cx) && hn_op_known(c, c->in[1].dim[1], &cw) && (cx % group != 0 || cw != cx / group))
         return HN_RAISE(dg, HONE_E_SHAPE, "the input has %lld channels but the filters take %lld in %lld groups",
                         (long long)cx, (long long)cw, (long long)group);
     if (hn_op_known(c, c->in[1].dim[0], &m) && m % group != 0)

@@ -19,6 +19,9 @@ typedef struct pad_axis {
 
 static hone_status resolve(int64_t mode, int axis, int64_t n, const int64_t pads[2], pad_axis *ret, hn_diag *dg)
 {
+    if (pads[0] < -n || pads[1] < -n)
+        return HN_RAISE(dg, HONE_E_SHAPE, "pads %lld and %lld crop more than the %lld elements of axis %d",
+                        (long long)pads[0], (long long)pads[1], (long long)n, axis);
     ret->crop = pads[0] < 0 ? -pads[0] : 0;
     ret->before = HN_MAX(pads[0], 0);
     ret->n = n - ret->crop + HN_MIN(pads[1], 0);
