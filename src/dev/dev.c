@@ -8,7 +8,8 @@
 
 #include "dev/dev_int.h"
 
-/* Above this a block is mapped by itself and asks for huge pages: fewer misses in the TLB when kernels stream through it. */
+/* Above this a block is mapped by itself and asks for huge pages: fewer misses in the TLB when kernels stream
+ * through it. */
 #define HUGE_BYTES ((size_t)4 << 20)
 #define HUGE_PAGE  ((size_t)2 << 20)
 
@@ -26,7 +27,8 @@ static bool is_huge(size_t bytes)
 static void *map_huge(size_t bytes)
 {
     const size_t want = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
-    uint8_t *const at = mmap(NULL, want + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *const at =
+        mmap(NULL, want + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (at == MAP_FAILED) return NULL;
     const size_t head = (size_t)(-(uintptr_t)at & (HUGE_PAGE - 1));
@@ -91,9 +93,11 @@ hone_status hn_device_load_code(hn_device *d, const void *code, size_t bytes, hn
     return d->vt->load_code(d, code, bytes, ret, dg);
 }
 
-hone_status hn_device_load_functions(hn_device *d, const hn_kernel_fn *fn, size_t n, hn_module **ret, hn_diag *dg)
+hone_status hn_device_load_functions(hn_device *d, const hn_kernel_fn *fn, size_t n, hn_module **ret,
+                                     hn_diag *dg)
 {
-    if (!d->vt->host_memory) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "device \"%s\" runs no host functions", d->vt->name);
+    if (!d->vt->host_memory)
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "device \"%s\" runs no host functions", d->vt->name);
     hn_module *const m = calloc(1, sizeof(*m));
     if (!m) return HN_NOMEM(dg);
     m->fn = fn, m->n_fn = n;
@@ -171,8 +175,9 @@ int hn_queue_threads(const hn_queue *q)
     return q->threads;
 }
 
-/* Origin of the times: fork-join with spinning workers costs 0.2 us and its imbalance about as much, so a slice should last a
- * few us; above 100 us another tenant of a core can hold up an even split for longer than four slices a thread cost. */
+/* Origin of the times: fork-join with spinning workers costs 0.2 us and its imbalance about as much, so a
+ * slice should last a few us; above 100 us another tenant of a core can hold up an even split for longer than
+ * four slices a thread cost. */
 enum { SLICE_NS = 2000, LONG_NS = 100 * 1000, SLICES_PER_THREAD = 4 };
 
 static int64_t total_ns(const hn_launch *l)

@@ -11,8 +11,9 @@ const char *hn_plan_str(const hn_plan *p, uint32_t at)
 const char *hn_step_kind_name(uint32_t kind)
 {
     static const char *const name[] = {
-        [HN_STEP_KERNEL] = "kernel", [HN_STEP_COPY] = "copy",     [HN_STEP_READ] = "read", [HN_STEP_SHAPE] = "shape",
-        [HN_STEP_ALLOC] = "alloc",   [HN_STEP_APPEND] = "append", [HN_STEP_IF] = "if",     [HN_STEP_LOOP] = "loop",
+        [HN_STEP_KERNEL] = "kernel", [HN_STEP_COPY] = "copy",   [HN_STEP_READ] = "read",
+        [HN_STEP_SHAPE] = "shape",   [HN_STEP_ALLOC] = "alloc", [HN_STEP_APPEND] = "append",
+        [HN_STEP_IF] = "if",         [HN_STEP_LOOP] = "loop",
     };
     return kind < sizeof(name) / sizeof(*name) && name[kind] ? name[kind] : "unknown";
 }
@@ -64,8 +65,9 @@ static void hash_program(hn_hasher *h, const hn_plan *p)
 
 hn_digest hn_plan_payload_digest(const hn_plan *p, const void *code, size_t code_bytes)
 {
-    const uint32_t count[] = { p->flags,     p->target_arch, p->n_prefix, p->n_reg,    p->n_inst, p->n_io,  p->n_sym,
-                               p->n_profile, p->n_buf,       p->n_weight, p->n_kernel, p->n_step, p->n_list };
+    const uint32_t count[] = { p->flags,    p->target_arch, p->n_prefix,  p->n_reg, p->n_inst,
+                               p->n_io,     p->n_sym,       p->n_profile, p->n_buf, p->n_weight,
+                               p->n_kernel, p->n_step,      p->n_list };
     hn_hasher h;
 
     hn_hasher_init(&h);

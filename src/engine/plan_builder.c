@@ -205,7 +205,8 @@ static void segment_push(hn_pb *b, hn_sinst x)
     const int at = b->segment.n;
 
     if (!hn_vec_push(b->arena, &b->segment, x)) return;
-    if (!b->shape_open) step_new(b, HN_STEP_SHAPE, NULL)->u.shape.first = (uint32_t)at; /* counted from the segments' start */
+    if (!b->shape_open)
+        step_new(b, HN_STEP_SHAPE, NULL)->u.shape.first = (uint32_t)at; /* counted from the segments' start */
     if (b->step.n > 0) b->step.at[b->step.n - 1].u.shape.n++;
 }
 
@@ -300,14 +301,20 @@ static uint32_t buf_new(hn_pb *b, hn_plan_buf x, const char *name)
 
 uint32_t hn_pb_arena_buf(hn_pb *b, const char *name, uint32_t size, uint32_t align)
 {
-    return buf_new(b, (hn_plan_buf){ .kind = HN_BUF_ARENA, .size = size, .align = HN_MAX(align, 64u), .ref = HN_NO,
-                                     .offset_reg = HN_NO }, name);
+    return buf_new(b,
+                   (hn_plan_buf){ .kind = HN_BUF_ARENA,
+                                  .size = size,
+                                  .align = HN_MAX(align, 64u),
+                                  .ref = HN_NO,
+                                  .offset_reg = HN_NO },
+                   name);
 }
 
 uint32_t hn_pb_heap_buf(hn_pb *b, const char *name, uint32_t size)
 {
-    return buf_new(b, (hn_plan_buf){ .kind = HN_BUF_HEAP, .size = size, .align = 64, .ref = HN_NO, .offset_reg = HN_NO },
-                   name);
+    return buf_new(
+        b, (hn_plan_buf){ .kind = HN_BUF_HEAP, .size = size, .align = 64, .ref = HN_NO, .offset_reg = HN_NO },
+        name);
 }
 
 uint32_t hn_pb_part(hn_pb *b, const char *name, uint32_t parent, uint32_t offset, uint32_t size)
@@ -322,18 +329,26 @@ uint32_t hn_pb_part(hn_pb *b, const char *name, uint32_t parent, uint32_t offset
         offset = hn_pb_calc(b, HN_S_ADD, p->offset_reg, offset, 0);
         parent = p->ref;
     }
-    return buf_new(b, (hn_plan_buf){ .kind = HN_BUF_PART, .size = size, .align = 1, .ref = parent, .offset_reg = offset },
-                   name);
+    return buf_new(
+        b,
+        (hn_plan_buf){ .kind = HN_BUF_PART, .size = size, .align = 1, .ref = parent, .offset_reg = offset },
+        name);
 }
 
 uint32_t hn_pb_weight_buf(hn_pb *b, const char *name, uint32_t weight, uint64_t bytes)
 {
-    return buf_new(b, (hn_plan_buf){ .kind = HN_BUF_WEIGHT, .size = hn_pb_const(b, (int64_t)bytes), .align = 64,
-                                     .ref = weight, .offset_reg = HN_NO }, name);
+    return buf_new(b,
+                   (hn_plan_buf){ .kind = HN_BUF_WEIGHT,
+                                  .size = hn_pb_const(b, (int64_t)bytes),
+                                  .align = 64,
+                                  .ref = weight,
+                                  .offset_reg = HN_NO },
+                   name);
 }
 
 /* ---- I/O ---- */
-static uint32_t io_new(hn_pb *b, const char *name, uint32_t flags, uint32_t dtype, uint32_t rank, const uint32_t *dim)
+static uint32_t io_new(hn_pb *b, const char *name, uint32_t flags, uint32_t dtype, uint32_t rank,
+                       const uint32_t *dim)
 {
     hn_plan_io x = { .name = hn_pb_str(b, name), .flags = flags, .dtype = dtype, .rank = rank };
 
@@ -343,8 +358,13 @@ static uint32_t io_new(hn_pb *b, const char *name, uint32_t flags, uint32_t dtyp
     }
     for (uint32_t k = 0; k < rank; k++)
         x.dim[k] = dim[k];
-    x.buf = buf_new(b, (hn_plan_buf){ .kind = flags == HN_IO_INPUT ? HN_BUF_INPUT : HN_BUF_OUTPUT, .size = HN_NO,
-                                      .align = 1, .ref = (uint32_t)b->io.n, .offset_reg = HN_NO }, name);
+    x.buf = buf_new(b,
+                    (hn_plan_buf){ .kind = flags == HN_IO_INPUT ? HN_BUF_INPUT : HN_BUF_OUTPUT,
+                                   .size = HN_NO,
+                                   .align = 1,
+                                   .ref = (uint32_t)b->io.n,
+                                   .offset_reg = HN_NO },
+                    name);
     if (!hn_vec_push(b->arena, &b->io, x)) return 0;
     return (uint32_t)b->io.n - 1;
 }
@@ -359,7 +379,8 @@ uint32_t hn_pb_output(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank,
     return io_new(b, name, HN_IO_OUTPUT, dtype, rank, dim);
 }
 
-uint32_t hn_pb_output_grows(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim, uint32_t size)
+uint32_t hn_pb_output_grows(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim,
+                            uint32_t size)
 {
     const uint32_t io = io_new(b, name, HN_IO_OUTPUT, dtype, rank, dim);
 
@@ -513,7 +534,8 @@ void hn_pb_loop_begin(hn_pb *b, const hn_pb_loop *l)
     const uint32_t carry = list_add(b, l->carry, 2 * l->n_carry);
     hn_step *const s = step_new(b, HN_STEP_LOOP, l->origin);
 
-    if (l->iter != HN_NO && kind_of(b, l->iter) != REG_VAR) bad(b, "a loop counts in a register that it may not write");
+    if (l->iter != HN_NO && kind_of(b, l->iter) != REG_VAR)
+        bad(b, "a loop counts in a register that it may not write");
     s->u.loop.trip = l->trip, s->u.loop.cond = l->cond, s->u.loop.iter = l->iter;
     s->u.loop.iter_buf = l->iter_buf;
     s->u.loop.carry = carry, s->u.loop.n_carry = l->n_carry;

@@ -16,14 +16,16 @@ static uint32_t bytes_of(hn_pb *b, const hn_plan_io *io)
     for (uint32_t k = 0; k < io->rank; k++)
         n = hn_pb_calc(b, HN_S_MUL, n, io->dim[k], 0);
     if (bits >= 8) return hn_pb_calc(b, HN_S_MUL, n, hn_pb_const(b, bits / 8), 0);
-    return hn_pb_calc(b, HN_S_CEILDIV, hn_pb_calc(b, HN_S_MUL, n, hn_pb_const(b, bits), 0), hn_pb_const(b, 8), 0);
+    return hn_pb_calc(b, HN_S_CEILDIV, hn_pb_calc(b, HN_S_MUL, n, hn_pb_const(b, bits), 0), hn_pb_const(b, 8),
+                      0);
 }
 
 static hone_status size_io(hn_pb *b, hn_diag *dg)
 {
     for (int i = 0; i < b->io.n; i++) {
         const hn_plan_io *io = &b->io.at[i];
-        if (io->dtype == 0 || io->dtype >= HN_NDTYPES) return HN_RAISE(dg, HONE_E_INTERNAL, "I/O entry %d has no dtype", i);
+        if (io->dtype == 0 || io->dtype >= HN_NDTYPES)
+            return HN_RAISE(dg, HONE_E_INTERNAL, "I/O entry %d has no dtype", i);
         if (b->buf.at[io->buf].size != HN_NO) continue;
         for (uint32_t k = 0; k < io->rank; k++)
             if (!hn_pb_in_prefix(b, io->dim[k]))
@@ -58,8 +60,7 @@ static void touch(lives *l, uint32_t buf, int step, bool reads, bool writes)
     if (buf >= (uint32_t)b->buf.n) return; /* validation says so */
     if (b->buf.at[buf].kind == HN_BUF_PART) buf = b->buf.at[buf].ref;
     life *const x = &l->at[buf];
-    if (x->first == NEVER)
-        *x = (life){ step, step, writes && !reads, l->n_if ? l->if_end[l->n_if - 1] : 0 };
+    if (x->first == NEVER) *x = (life){ step, step, writes && !reads, l->n_if ? l->if_end[l->n_if - 1] : 0 };
     x->last = step;
 }
 
@@ -191,12 +192,16 @@ static hone_status place(hn_pb *b, uint64_t *ret_bytes, hn_diag *dg)
         const hn_plan_buf *x = &b->buf.at[i];
         if (x->kind != HN_BUF_ARENA) continue;
         buf[n] = i;
-        item[n++] = (hn_mp_item){ .bytes = b->reg.at[x->size].init, .first = (int32_t)x->first, .last = (int32_t)x->last,
-                                  .root = -1, .align = (int32_t)HN_MAX(x->align, (uint32_t)HN_MP_ALIGN) };
+        item[n++] = (hn_mp_item){ .bytes = b->reg.at[x->size].init,
+                                  .first = (int32_t)x->first,
+                                  .last = (int32_t)x->last,
+                                  .root = -1,
+                                  .align = (int32_t)HN_MAX(x->align, (uint32_t)HN_MP_ALIGN) };
     }
     void *const work = hn_arena_alloc(b->arena, hn_memplan_work_bytes(n), 1);
     if (!work) return HN_NOMEM(dg);
-    if (!hn_memplan(item, n, HN_MP_ALL, work, &r)) return HN_RAISE(dg, HONE_E_LIMIT, "activations need more bytes than there are");
+    if (!hn_memplan(item, n, HN_MP_ALL, work, &r))
+        return HN_RAISE(dg, HONE_E_LIMIT, "activations need more bytes than there are");
     for (int i = 0; i < n; i++)
         b->buf.at[buf[i]].offset = (uint64_t)item[i].offset;
     *ret_bytes = r.arena_bytes ? (uint64_t)r.arena_bytes + HN_TAIL_BYTES : 0;
@@ -223,7 +228,8 @@ static hone_status check_misuse(const hn_pb *b, hn_diag *dg)
     if (b->misuse) return HN_RAISE(dg, HONE_E_INTERNAL, "plan builder: %s", b->misuse);
     if (b->depth >= 0) return HN_RAISE(dg, HONE_E_INTERNAL, "plan builder: a block is still open");
     for (int i = 0; i < b->reg.n; i++)
-        if (b->reg.at[i].kind == REG_FRESH) return HN_RAISE(dg, HONE_E_INTERNAL, "plan builder: register %d is never written", i);
+        if (b->reg.at[i].kind == REG_FRESH)
+            return HN_RAISE(dg, HONE_E_INTERNAL, "plan builder: register %d is never written", i);
     for (int i = 0; i < b->buf.n; i++)
         if (b->buf.at[i].size >= (uint32_t)b->reg.n && b->buf.at[i].size != HN_NO)
             return HN_RAISE(dg, HONE_E_INTERNAL, "plan builder: buffer %d has no size", i);
@@ -248,13 +254,31 @@ hone_status hn_pb_finish(hn_pb *b, hn_plan *ret, hn_diag *dg)
         init[i] = b->reg.at[i].init;
 
     *ret = (hn_plan){
-        .flags = fixed ? HN_PLAN_STATIC : 0, .target_arch = b->target_arch, .target_feat = b->target_feat,
-        .arena_bytes = arena_bytes, .n_prefix = (uint32_t)b->prefix.n, .n_reg = (uint32_t)b->reg.n,
-        .n_inst = (uint32_t)(b->prefix.n + b->segment.n), .n_io = (uint32_t)b->io.n, .n_sym = (uint32_t)b->sym.n,
-        .n_profile = b->n_profile, .n_buf = (uint32_t)b->buf.n, .n_kernel = (uint32_t)b->kernel.n,
-        .n_step = (uint32_t)b->step.n, .n_list = (uint32_t)b->list.n, .n_string = (size_t)b->string.n,
-        .reg_init = init, .inst = inst, .io = b->io.at, .sym = b->sym.at, .bound = b->bound.at, .buf = b->buf.at,
-        .kernel = b->kernel.at, .step = b->step.at, .list = b->list.at, .string = b->string.at,
+        .flags = fixed ? HN_PLAN_STATIC : 0,
+        .target_arch = b->target_arch,
+        .target_feat = b->target_feat,
+        .arena_bytes = arena_bytes,
+        .n_prefix = (uint32_t)b->prefix.n,
+        .n_reg = (uint32_t)b->reg.n,
+        .n_inst = (uint32_t)(b->prefix.n + b->segment.n),
+        .n_io = (uint32_t)b->io.n,
+        .n_sym = (uint32_t)b->sym.n,
+        .n_profile = b->n_profile,
+        .n_buf = (uint32_t)b->buf.n,
+        .n_kernel = (uint32_t)b->kernel.n,
+        .n_step = (uint32_t)b->step.n,
+        .n_list = (uint32_t)b->list.n,
+        .n_string = (size_t)b->string.n,
+        .reg_init = init,
+        .inst = inst,
+        .io = b->io.at,
+        .sym = b->sym.at,
+        .bound = b->bound.at,
+        .buf = b->buf.at,
+        .kernel = b->kernel.at,
+        .step = b->step.at,
+        .list = b->list.at,
+        .string = b->string.at,
     };
     return HONE_OK;
 }

@@ -1,4 +1,5 @@
-/* Opening engine files: every byte is accounted for by a checksum or must be zero, then the plan is checked as a whole. */
+/* Opening engine files: every byte is accounted for by a checksum or must be zero, then the plan is checked
+ * as a whole. */
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -52,25 +53,31 @@ static hone_status check_header(hn_engine_file *f, hn_diag *dg)
     }
     hn_file_header zeroed = f->h;
     zeroed.sum = 0;
-    if (hn_hash64(&zeroed, sizeof(zeroed), 0) != f->h.sum) return DAMAGED(dg, "the header's checksum is wrong");
+    if (hn_hash64(&zeroed, sizeof(zeroed), 0) != f->h.sum)
+        return DAMAGED(dg, "the header's checksum is wrong");
     if (f->h.file_bytes != f->n)
         return DAMAGED(dg, "%zu bytes long, written with %llu", f->n, (unsigned long long)f->h.file_bytes);
     if (f->h.n_section != HN_N_SECTION) return DAMAGED(dg, "%u sections", f->h.n_section);
-    if (!all_zero(f->at + sizeof(f->h), HN_ENGINE_HEADER - sizeof(f->h))) return DAMAGED(dg, "bytes after the header");
+    if (!all_zero(f->at + sizeof(f->h), HN_ENGINE_HEADER - sizeof(f->h)))
+        return DAMAGED(dg, "bytes after the header");
     return HONE_OK;
 }
 
-/* In file order, aligned, apart by less than the alignment, and the gaps zero; `end` is where the one before ends. */
+/* In file order, aligned, apart by less than the alignment, and the gaps zero; `end` is where the one before
+ * ends. */
 static hone_status check_section(const hn_engine_file *f, uint32_t i, uint64_t *end, hn_diag *dg)
 {
     const hn_file_section *s = &f->h.section[i];
 
-    if (s->kind != i + 1 || s->item_bytes != hn_section_item_bytes(s->kind)) return DAMAGED(dg, "section %u is foreign", i + 1);
-    if (s->offset % HN_ENGINE_ALIGN || s->offset < *end || s->offset - *end >= HN_ENGINE_ALIGN || s->offset > f->n ||
-        s->count > (f->n - s->offset) / s->item_bytes)
+    if (s->kind != i + 1 || s->item_bytes != hn_section_item_bytes(s->kind))
+        return DAMAGED(dg, "section %u is foreign", i + 1);
+    if (s->offset % HN_ENGINE_ALIGN || s->offset < *end || s->offset - *end >= HN_ENGINE_ALIGN ||
+        s->offset > f->n || s->count > (f->n - s->offset) / s->item_bytes)
         return DAMAGED(dg, "section %u lies outside the file", i + 1);
-    if (!all_zero(f->at + *end, (size_t)(s->offset - *end))) return DAMAGED(dg, "bytes before section %u", i + 1);
-    if (s->count > UINT32_MAX && s->item_bytes > 1) return DAMAGED(dg, "section %u has too many entries", i + 1);
+    if (!all_zero(f->at + *end, (size_t)(s->offset - *end)))
+        return DAMAGED(dg, "bytes before section %u", i + 1);
+    if (s->count > UINT32_MAX && s->item_bytes > 1)
+        return DAMAGED(dg, "section %u has too many entries", i + 1);
     *end = s->offset + s->count * s->item_bytes;
     return HONE_OK;
 }
@@ -101,23 +108,38 @@ static uint32_t count(const hn_engine_file *f, hn_section_kind kind)
 static hone_status view_plan(hn_engine_file *f, hn_diag *dg)
 {
     f->plan = (hn_plan){
-        .flags = f->h.plan_flags, .target_arch = f->h.target_arch, .target_feat = f->h.target_feat,
-        .arena_bytes = f->h.arena_bytes, .n_prefix = f->h.n_prefix, .n_profile = f->h.n_profile,
-        .n_reg = count(f, HN_SECTION_REG), .reg_init = section_data(f, HN_SECTION_REG),
-        .n_inst = count(f, HN_SECTION_INST), .inst = section_data(f, HN_SECTION_INST),
-        .n_io = count(f, HN_SECTION_IO), .io = section_data(f, HN_SECTION_IO),
-        .n_sym = count(f, HN_SECTION_SYM), .sym = section_data(f, HN_SECTION_SYM),
+        .flags = f->h.plan_flags,
+        .target_arch = f->h.target_arch,
+        .target_feat = f->h.target_feat,
+        .arena_bytes = f->h.arena_bytes,
+        .n_prefix = f->h.n_prefix,
+        .n_profile = f->h.n_profile,
+        .n_reg = count(f, HN_SECTION_REG),
+        .reg_init = section_data(f, HN_SECTION_REG),
+        .n_inst = count(f, HN_SECTION_INST),
+        .inst = section_data(f, HN_SECTION_INST),
+        .n_io = count(f, HN_SECTION_IO),
+        .io = section_data(f, HN_SECTION_IO),
+        .n_sym = count(f, HN_SECTION_SYM),
+        .sym = section_data(f, HN_SECTION_SYM),
         .bound = section_data(f, HN_SECTION_BOUND),
-        .n_buf = count(f, HN_SECTION_BUF), .buf = section_data(f, HN_SECTION_BUF),
-        .n_weight = count(f, HN_SECTION_WEIGHT), .weight = section_data(f, HN_SECTION_WEIGHT),
-        .n_kernel = count(f, HN_SECTION_KERNEL), .kernel = section_data(f, HN_SECTION_KERNEL),
-        .n_step = count(f, HN_SECTION_STEP), .step = section_data(f, HN_SECTION_STEP),
-        .n_list = count(f, HN_SECTION_LIST), .list = section_data(f, HN_SECTION_LIST),
-        .n_string = section(f, HN_SECTION_STRING)->count, .string = section_data(f, HN_SECTION_STRING),
+        .n_buf = count(f, HN_SECTION_BUF),
+        .buf = section_data(f, HN_SECTION_BUF),
+        .n_weight = count(f, HN_SECTION_WEIGHT),
+        .weight = section_data(f, HN_SECTION_WEIGHT),
+        .n_kernel = count(f, HN_SECTION_KERNEL),
+        .kernel = section_data(f, HN_SECTION_KERNEL),
+        .n_step = count(f, HN_SECTION_STEP),
+        .step = section_data(f, HN_SECTION_STEP),
+        .n_list = count(f, HN_SECTION_LIST),
+        .list = section_data(f, HN_SECTION_LIST),
+        .n_string = section(f, HN_SECTION_STRING)->count,
+        .string = section_data(f, HN_SECTION_STRING),
     };
     if (section(f, HN_SECTION_BOUND)->count != (uint64_t)f->h.n_profile * f->plan.n_sym)
         return DAMAGED(dg, "%u profiles do not bound %u symbols", f->h.n_profile, f->plan.n_sym);
-    return hn_plan_validate(&f->plan, section(f, HN_SECTION_CODE)->count, section(f, HN_SECTION_WEIGHTS)->count, dg);
+    return hn_plan_validate(&f->plan, section(f, HN_SECTION_CODE)->count,
+                            section(f, HN_SECTION_WEIGHTS)->count, dg);
 }
 
 /* ---- weights ---- */
@@ -130,11 +152,14 @@ static hone_status check_inner_weights(const hn_engine_file *f, hn_diag *dg)
     for (uint32_t i = 0; i < f->plan.n_weight; i++) {
         const hn_plan_weight *w = &f->plan.weight[i];
         if (w->flags & HN_WEIGHT_EXTERNAL) continue;
-        if (w->offset < end || !all_zero(at + end, (size_t)(w->offset - end))) return DAMAGED(dg, "bytes before weight %u", i);
-        if (hn_hash64(at + w->offset, (size_t)w->bytes, 0) != w->sum) return DAMAGED(dg, "the checksum of weight %u is wrong", i);
+        if (w->offset < end || !all_zero(at + end, (size_t)(w->offset - end)))
+            return DAMAGED(dg, "bytes before weight %u", i);
+        if (hn_hash64(at + w->offset, (size_t)w->bytes, 0) != w->sum)
+            return DAMAGED(dg, "the checksum of weight %u is wrong", i);
         end = w->offset + w->bytes;
     }
-    if (!all_zero(at + end, (size_t)(section(f, HN_SECTION_WEIGHTS)->count - end))) return DAMAGED(dg, "bytes after the weights");
+    if (!all_zero(at + end, (size_t)(section(f, HN_SECTION_WEIGHTS)->count - end)))
+        return DAMAGED(dg, "bytes after the weights");
     return HONE_OK;
 }
 
@@ -169,14 +194,16 @@ static char *beside(const char *path)
     return dir;
 }
 
-static hone_status open_externals(hn_engine_file *f, const char *path, const hn_engine_read_opts *o, hn_diag *dg)
+static hone_status open_externals(hn_engine_file *f, const char *path, const hn_engine_read_opts *o,
+                                  hn_diag *dg)
 {
     bool any = false;
 
     for (uint32_t i = 0; i < f->plan.n_weight; i++)
         any |= f->plan.weight[i].flags & HN_WEIGHT_EXTERNAL;
     if (!any) return HONE_OK;
-    if (!path && !o->store_dir) return HN_RAISE(dg, HONE_E_NOTFOUND, "the engine keeps its weights in a store and none was given");
+    if (!path && !o->store_dir)
+        return HN_RAISE(dg, HONE_E_NOTFOUND, "the engine keeps its weights in a store and none was given");
     char *const dir = o->store_dir ? strdup(o->store_dir) : beside(path);
     f->external = calloc(f->plan.n_weight, sizeof(*f->external));
     f->n_external = f->external ? f->plan.n_weight : 0;
@@ -200,7 +227,8 @@ static hone_status check_file(hn_engine_file *f, const char *path, const hn_engi
     return open_externals(f, path, o, dg);
 }
 
-hone_status hn_engine_file_open(const char *path, const hn_engine_read_opts *o, hn_engine_file **ret, hn_diag *dg)
+hone_status hn_engine_file_open(const char *path, const hn_engine_read_opts *o, hn_engine_file **ret,
+                                hn_diag *dg)
 {
     hn_engine_file *const f = calloc(1, sizeof(*f));
     hone_status s;
@@ -220,10 +248,11 @@ hone_status hn_engine_file_open(const char *path, const hn_engine_read_opts *o, 
     return HONE_OK;
 }
 
-hone_status hn_engine_file_open_memory(const void *data, size_t n, const hn_engine_read_opts *o, hn_engine_file **ret,
-                                       hn_diag *dg)
+hone_status hn_engine_file_open_memory(const void *data, size_t n, const hn_engine_read_opts *o,
+                                       hn_engine_file **ret, hn_diag *dg)
 {
-    if ((uintptr_t)data % HN_ENGINE_ALIGN) return HN_RAISE(dg, HONE_E_INVALID, "an engine in memory must be 64-byte aligned");
+    if ((uintptr_t)data % HN_ENGINE_ALIGN)
+        return HN_RAISE(dg, HONE_E_INVALID, "an engine in memory must be 64-byte aligned");
     hn_engine_file *const f = calloc(1, sizeof(*f));
 
     if (!f) return HN_NOMEM(dg);

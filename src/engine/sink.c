@@ -13,8 +13,8 @@ static hone_status sys_error(const hn_sink *s, const char *doing, hn_diag *dg)
     return HN_RAISE(dg, HONE_E_IO, "cannot %s \"%s\": %s", doing, s->path, strerror(errno));
 }
 
-/* mkstemp makes files private; an engine is as readable as any file its owner makes. umask can only be read by setting it,
- * which would be a race between threads, so ask for the permissions through open. */
+/* mkstemp makes files private; an engine is as readable as any file its owner makes. umask can only be read
+ * by setting it, which would be a race between threads, so ask for the permissions through open. */
 static int open_temp(const char *path, char **ret_temp)
 {
     const size_t n = strlen(path) + 40;

@@ -1,6 +1,6 @@
 /*
- * One full check of a plan, so that the runtime can walk it without any. Everything here is against accidents: a plan whose
- * checksum holds but whose numbers make no sense must end as one error.
+ * One full check of a plan, so that the runtime can walk it without any. Everything here is against
+ * accidents: a plan whose checksum holds but whose numbers make no sense must end as one error.
  */
 #include "engine/plan.h"
 
@@ -65,11 +65,13 @@ static hone_status mark_all(check *c)
     const hn_plan *p = c->p;
 
     for (uint32_t i = 0; i < p->n_inst; i++)
-        if (p->inst[i].op < HN_S_CHECK_EQ) HN_TRY(mark(c, p->inst[i].dst, i < p->n_prefix, "shape instruction", i));
+        if (p->inst[i].op < HN_S_CHECK_EQ)
+            HN_TRY(mark(c, p->inst[i].dst, i < p->n_prefix, "shape instruction", i));
     for (uint32_t i = 0; i < p->n_step; i++) {
         const hn_step *s = &p->step[i];
         if (s->kind == HN_STEP_READ) HN_TRY(mark(c, s->u.read.reg, false, "step", i));
-        if (s->kind == HN_STEP_LOOP && s->u.loop.iter != HN_NO) HN_TRY(mark(c, s->u.loop.iter, false, "step", i));
+        if (s->kind == HN_STEP_LOOP && s->u.loop.iter != HN_NO)
+            HN_TRY(mark(c, s->u.loop.iter, false, "step", i));
     }
     return HONE_OK;
 }
@@ -79,12 +81,15 @@ static hone_status check_counts(const check *c)
 {
     const hn_plan *p = c->p;
 
-    if (p->n_string == 0 || p->string[0] || p->string[p->n_string - 1]) return BAD(c, "the strings are not terminated");
+    if (p->n_string == 0 || p->string[0] || p->string[p->n_string - 1])
+        return BAD(c, "the strings are not terminated");
     if (p->n_string >= UINT32_MAX) return BAD(c, "too many strings");
     if (p->n_prefix > p->n_inst) return BAD(c, "prefix of %u instructions of %u", p->n_prefix, p->n_inst);
     if (p->n_buf > HN_ARG_BUF(UINT32_MAX)) return BAD(c, "%u buffers", p->n_buf);
-    if (p->flags & ~(uint32_t)HN_PLAN_STATIC) return HN_RAISE(c->dg, HONE_E_VERSION, "unknown plan flags %#x", p->flags);
-    if (p->arena_bytes > INT64_MAX) return BAD(c, "an arena of %llu bytes", (unsigned long long)p->arena_bytes);
+    if (p->flags & ~(uint32_t)HN_PLAN_STATIC)
+        return HN_RAISE(c->dg, HONE_E_VERSION, "unknown plan flags %#x", p->flags);
+    if (p->arena_bytes > INT64_MAX)
+        return BAD(c, "an arena of %llu bytes", (unsigned long long)p->arena_bytes);
     return HONE_OK;
 }
 
@@ -94,8 +99,18 @@ static int sop_operands(uint32_t op)
     case HN_S_INPUT_DIM: return 0;
     case HN_S_MOVE: return 1;
     case HN_S_SELECT: return 3;
-    case HN_S_ADD: case HN_S_SUB: case HN_S_MUL: case HN_S_FLOORDIV: case HN_S_MOD: case HN_S_MIN: case HN_S_MAX:
-    case HN_S_EQ: case HN_S_LT: case HN_S_CEILDIV: case HN_S_CHECK_EQ: case HN_S_CHECK_LE: return 2;
+    case HN_S_ADD:
+    case HN_S_SUB:
+    case HN_S_MUL:
+    case HN_S_FLOORDIV:
+    case HN_S_MOD:
+    case HN_S_MIN:
+    case HN_S_MAX:
+    case HN_S_EQ:
+    case HN_S_LT:
+    case HN_S_CEILDIV:
+    case HN_S_CHECK_EQ:
+    case HN_S_CHECK_LE: return 2;
     default: return -1;
     }
 }
@@ -107,9 +122,11 @@ static hone_status check_inst(const check *c, uint32_t i)
     const int n = sop_operands(x->op);
     const uint32_t operand[] = { x->a, x->b, x->c };
 
-    if (n < 0) return HN_RAISE(c->dg, HONE_E_VERSION, "shape instruction %u has unknown operation %u", i, x->op);
+    if (n < 0)
+        return HN_RAISE(c->dg, HONE_E_VERSION, "shape instruction %u has unknown operation %u", i, x->op);
     for (int k = 0; k < n; k++)
-        if (!reg_ok(c, operand[k])) return BAD(c, "shape instruction %u reads register %u of %u", i, operand[k], p->n_reg);
+        if (!reg_ok(c, operand[k]))
+            return BAD(c, "shape instruction %u reads register %u of %u", i, operand[k], p->n_reg);
     if (x->op >= HN_S_CHECK_EQ && !str_ok(c, x->c)) return BAD(c, "shape instruction %u has no message", i);
     if (x->op != HN_S_INPUT_DIM) return HONE_OK;
     if (i >= p->n_prefix) return BAD(c, "shape instruction %u reads an input's extent outside the prefix", i);
@@ -130,8 +147,10 @@ static hone_status check_io(const check *c, uint32_t i)
     const hn_plan *p = c->p;
     const hn_plan_io *x = &p->io[i];
 
-    if (x->flags != HN_IO_INPUT && x->flags != HN_IO_OUTPUT) return BAD(c, "I/O entry %u is neither input nor output", i);
-    if (x->flags == HN_IO_INPUT && i > 0 && p->io[i - 1].flags != HN_IO_INPUT) return BAD(c, "input %u follows an output", i);
+    if (x->flags != HN_IO_INPUT && x->flags != HN_IO_OUTPUT)
+        return BAD(c, "I/O entry %u is neither input nor output", i);
+    if (x->flags == HN_IO_INPUT && i > 0 && p->io[i - 1].flags != HN_IO_INPUT)
+        return BAD(c, "input %u follows an output", i);
     if (!str_ok(c, x->name)) return BAD(c, "I/O entry %u has no name", i);
     if (x->dtype == 0 || x->dtype >= HN_NDTYPES) return BAD(c, "I/O entry %u has dtype %u", i, x->dtype);
     if (x->rank > HN_PLAN_MAX_RANK) return BAD(c, "I/O entry %u has rank %u", i, x->rank);
@@ -165,9 +184,12 @@ static hone_status check_weight(const check *c, uint32_t i)
 
     if (!str_ok(c, x->recipe)) return BAD(c, "weight %u has no recipe", i);
     if (x->flags & ~(uint32_t)HN_WEIGHT_EXTERNAL) return BAD(c, "weight %u has flags %#x", i, x->flags);
-    if (x->bytes > INT64_MAX - HN_TAIL_BYTES) return BAD(c, "weight %u has %llu bytes", i, (unsigned long long)x->bytes);
-    if (x->flags & HN_WEIGHT_EXTERNAL) return x->offset ? BAD(c, "external weight %u has an offset", i) : HONE_OK;
-    if (x->offset % 64 || x->offset > c->weight_bytes || x->bytes + HN_TAIL_BYTES > c->weight_bytes - x->offset)
+    if (x->bytes > INT64_MAX - HN_TAIL_BYTES)
+        return BAD(c, "weight %u has %llu bytes", i, (unsigned long long)x->bytes);
+    if (x->flags & HN_WEIGHT_EXTERNAL)
+        return x->offset ? BAD(c, "external weight %u has an offset", i) : HONE_OK;
+    if (x->offset % 64 || x->offset > c->weight_bytes ||
+        x->bytes + HN_TAIL_BYTES > c->weight_bytes - x->offset)
         return BAD(c, "weight %u does not lie in the weight section", i);
     return HONE_OK;
 }
@@ -178,12 +200,14 @@ static hone_status check_part(const check *c, uint32_t i)
     const hn_plan_buf *x = &p->buf[i];
     int64_t at, size, whole;
 
-    if (x->ref >= p->n_buf || p->buf[x->ref].kind == HN_BUF_PART) return BAD(c, "buffer %u is part of no buffer", i);
+    if (x->ref >= p->n_buf || p->buf[x->ref].kind == HN_BUF_PART)
+        return BAD(c, "buffer %u is part of no buffer", i);
     if (!size_ok(c, x->offset_reg, false)) return BAD(c, "buffer %u has no offset in its parent", i);
     const hn_plan_buf *parent = &p->buf[x->ref];
-    if (parent->kind == HN_BUF_HEAP || (parent->flags & HN_BUF_GROWS)) return HONE_OK; /* checked while running */
-    if (reg_const(c, x->offset_reg, &at) && reg_const(c, x->size, &size) && reg_const(c, parent->size, &whole) &&
-        (at > whole || size > whole - at))
+    if (parent->kind == HN_BUF_HEAP || (parent->flags & HN_BUF_GROWS))
+        return HONE_OK; /* checked while running */
+    if (reg_const(c, x->offset_reg, &at) && reg_const(c, x->size, &size) &&
+        reg_const(c, parent->size, &whole) && (at > whole || size > whole - at))
         return BAD(c, "buffer %u sticks out of its parent", i);
     return HONE_OK;
 }
@@ -196,11 +220,12 @@ static hone_status check_arena(const check *c, uint32_t i)
 
     if (x->ref != HN_NO || x->first > x->last || (p->n_step ? x->last >= p->n_step : x->last != 0))
         return BAD(c, "buffer %u has a lifetime of steps %u to %u", i, x->first, x->last);
-    if (!size_ok(c, x->size, true)) return BAD(c, "buffer %u has a size that is not known when shapes are set", i);
-    if (!(p->flags & HN_PLAN_STATIC)) return x->offset ? BAD(c, "buffer %u is placed in a dynamic plan", i) : HONE_OK;
+    if (!size_ok(c, x->size, true))
+        return BAD(c, "buffer %u has a size that is not known when shapes are set", i);
+    if (!(p->flags & HN_PLAN_STATIC))
+        return x->offset ? BAD(c, "buffer %u is placed in a dynamic plan", i) : HONE_OK;
     if (!reg_const(c, x->size, &size)) return BAD(c, "buffer %u has a changing size in a static plan", i);
-    if (x->offset % x->align || x->offset > p->arena_bytes ||
-        (uint64_t)size > p->arena_bytes - x->offset ||
+    if (x->offset % x->align || x->offset > p->arena_bytes || (uint64_t)size > p->arena_bytes - x->offset ||
         (size && p->arena_bytes - x->offset - (uint64_t)size < HN_TAIL_BYTES))
         return BAD(c, "buffer %u lies outside the arena", i);
     return HONE_OK;
@@ -214,7 +239,8 @@ static hone_status check_buf_io(const check *c, uint32_t i)
 
     if (x->ref >= p->n_io || p->io[x->ref].buf != i) return BAD(c, "buffer %u and its I/O entry disagree", i);
     if (grows && x->kind != HN_BUF_OUTPUT) return BAD(c, "input buffer %u grows", i);
-    if (!size_ok(c, x->size, !grows)) return BAD(c, "buffer %u has a size that is not known when shapes are set", i);
+    if (!size_ok(c, x->size, !grows))
+        return BAD(c, "buffer %u has a size that is not known when shapes are set", i);
     return HONE_OK;
 }
 
@@ -226,12 +252,14 @@ static hone_status check_buf(const check *c, uint32_t i)
 
     if (!str_ok(c, x->name)) return BAD(c, "buffer %u has no name", i);
     if (x->flags & ~(uint32_t)HN_BUF_GROWS) return BAD(c, "buffer %u has flags %#x", i, x->flags);
-    if (x->align == 0 || (x->align & (x->align - 1)) || x->align > 4096) return BAD(c, "buffer %u has alignment %u", i, x->align);
+    if (x->align == 0 || (x->align & (x->align - 1)) || x->align > 4096)
+        return BAD(c, "buffer %u has alignment %u", i, x->align);
     if (!size_ok(c, x->size, false)) return BAD(c, "buffer %u has no size", i);
     if (x->kind != HN_BUF_ARENA && x->offset) return BAD(c, "buffer %u has an arena offset", i);
     switch (x->kind) {
     case HN_BUF_WEIGHT:
-        if (x->ref >= p->n_weight || !reg_const(c, x->size, &size) || (uint64_t)size > p->weight[x->ref].bytes)
+        if (x->ref >= p->n_weight || !reg_const(c, x->size, &size) ||
+            (uint64_t)size > p->weight[x->ref].bytes)
             return BAD(c, "buffer %u and its weight disagree", i);
         return HONE_OK;
     case HN_BUF_INPUT:
@@ -248,7 +276,8 @@ static hone_status check_kernel(const check *c, uint32_t i)
     const hn_plan_kernel *x = &c->p->kernel[i];
 
     if (x->entry >= c->code_bytes) return BAD(c, "kernel %u starts outside the code", i);
-    if (x->n_buf > HN_PLAN_MAX_ARGS || x->n_arg > HN_PLAN_MAX_ARGS) return BAD(c, "kernel %u takes too much", i);
+    if (x->n_buf > HN_PLAN_MAX_ARGS || x->n_arg > HN_PLAN_MAX_ARGS)
+        return BAD(c, "kernel %u takes too much", i);
     return str_ok(c, x->name) ? HONE_OK : BAD(c, "kernel %u has no name", i);
 }
 
@@ -281,10 +310,11 @@ static hone_status check_call(const check *c, const hn_step *s, uint32_t i)
     const hn_plan *p = c->p;
     const uint32_t *list = p->list;
 
-    if (s->u.kernel.kernel >= p->n_kernel) return BAD(c, "step %u calls kernel %u of %u", i, s->u.kernel.kernel, p->n_kernel);
+    if (s->u.kernel.kernel >= p->n_kernel)
+        return BAD(c, "step %u calls kernel %u of %u", i, s->u.kernel.kernel, p->n_kernel);
     const hn_plan_kernel *k = &p->kernel[s->u.kernel.kernel];
-    if (k->n_buf != s->u.kernel.n_buf || k->n_arg != s->u.kernel.n_arg || !list_ok(c, s->u.kernel.buf, k->n_buf) ||
-        !list_ok(c, s->u.kernel.arg, k->n_arg))
+    if (k->n_buf != s->u.kernel.n_buf || k->n_arg != s->u.kernel.n_arg ||
+        !list_ok(c, s->u.kernel.buf, k->n_buf) || !list_ok(c, s->u.kernel.arg, k->n_arg))
         return BAD(c, "step %u passes what its kernel does not take", i);
     for (uint32_t a = 0; a < k->n_buf; a++) {
         const uint32_t e = list[s->u.kernel.buf + a];
@@ -302,7 +332,8 @@ static hone_status check_call(const check *c, const hn_step *s, uint32_t i)
 
 static hone_status check_copy(const check *c, const hn_step *s, uint32_t i)
 {
-    const bool ok = writable(c, s->u.copy.dst) && s->u.copy.src < c->p->n_buf && size_ok(c, s->u.copy.bytes, false) &&
+    const bool ok = writable(c, s->u.copy.dst) && s->u.copy.src < c->p->n_buf &&
+                    size_ok(c, s->u.copy.bytes, false) &&
                     (s->u.copy.dst_off == HN_NO || size_ok(c, s->u.copy.dst_off, false)) &&
                     (s->u.copy.src_off == HN_NO || size_ok(c, s->u.copy.src_off, false));
     return ok ? HONE_OK : BAD(c, "step %u copies badly", i);
@@ -311,7 +342,8 @@ static hone_status check_copy(const check *c, const hn_step *s, uint32_t i)
 static hone_status check_read(const check *c, const hn_step *s, uint32_t i)
 {
     const uint32_t t = s->u.read.dtype;
-    const bool ok = s->u.read.buf < c->p->n_buf && (s->u.read.elem == HN_NO || size_ok(c, s->u.read.elem, false)) &&
+    const bool ok = s->u.read.buf < c->p->n_buf &&
+                    (s->u.read.elem == HN_NO || size_ok(c, s->u.read.elem, false)) &&
                     (t == HN_I64 || t == HN_I32 || t == HN_U8 || t == HN_BOOL);
     return ok ? HONE_OK : BAD(c, "step %u reads badly", i);
 }
@@ -320,7 +352,8 @@ static hone_status check_alloc(const check *c, const hn_step *s, uint32_t i)
 {
     if (!list_ok(c, s->u.alloc.first, s->u.alloc.n)) return BAD(c, "step %u sizes no buffers", i);
     for (uint32_t k = 0; k < s->u.alloc.n; k++)
-        if (!growable(c, c->p->list[s->u.alloc.first + k])) return BAD(c, "step %u sizes a buffer that does not grow", i);
+        if (!growable(c, c->p->list[s->u.alloc.first + k]))
+            return BAD(c, "step %u sizes a buffer that does not grow", i);
     return HONE_OK;
 }
 
@@ -341,7 +374,8 @@ static hone_status check_loop(const check *c, const hn_step *s, uint32_t i)
     const uint32_t iter_buf = s->u.loop.iter_buf;
     int64_t size;
 
-    if ((s->u.loop.trip != HN_NO && !reg_ok(c, s->u.loop.trip)) || (s->u.loop.cond != HN_NO && !reg_ok(c, s->u.loop.cond)) ||
+    if ((s->u.loop.trip != HN_NO && !reg_ok(c, s->u.loop.trip)) ||
+        (s->u.loop.cond != HN_NO && !reg_ok(c, s->u.loop.cond)) ||
         (s->u.loop.trip == HN_NO && s->u.loop.cond == HN_NO))
         return BAD(c, "step %u loops without end", i);
     if (iter_buf != HN_NO && (iter_buf >= p->n_buf || p->buf[iter_buf].kind != HN_BUF_ARENA ||
@@ -366,12 +400,15 @@ static hone_status check_step(const check *c, uint32_t i)
     case HN_STEP_COPY: return check_copy(c, s, i);
     case HN_STEP_READ: return check_read(c, s, i);
     case HN_STEP_SHAPE:
-        if (s->u.shape.first >= p->n_prefix && s->u.shape.first <= p->n_inst && s->u.shape.n <= p->n_inst - s->u.shape.first)
+        if (s->u.shape.first >= p->n_prefix && s->u.shape.first <= p->n_inst &&
+            s->u.shape.n <= p->n_inst - s->u.shape.first)
             return HONE_OK;
         return BAD(c, "step %u runs shape instructions that are not there", i);
     case HN_STEP_ALLOC: return check_alloc(c, s, i);
     case HN_STEP_APPEND:
-        if (growable(c, s->u.append.dst) && s->u.append.src < p->n_buf && size_ok(c, s->u.append.bytes, false)) return HONE_OK;
+        if (growable(c, s->u.append.dst) && s->u.append.src < p->n_buf &&
+            size_ok(c, s->u.append.bytes, false))
+            return HONE_OK;
         return BAD(c, "step %u appends badly", i);
     case HN_STEP_IF: return reg_ok(c, s->u.branch.cond) ? HONE_OK : BAD(c, "step %u has no condition", i);
     case HN_STEP_LOOP: return check_loop(c, s, i);

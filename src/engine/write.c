@@ -1,4 +1,5 @@
-/* Writing engine files: weights stream first, everything else follows once the plan is known, the header goes last. */
+/* Writing engine files: weights stream first, everything else follows once the plan is known, the header goes
+ * last. */
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -8,7 +9,6 @@
 #include "base/os.h"
 #include "engine/format.h"
 #include "engine/sink.h"
-
 
 struct hn_engine_writer {
     hn_sink sink;
@@ -39,7 +39,8 @@ char *hn_store_path(const char *store_dir, hn_digest key)
     return path;
 }
 
-hone_status hn_engine_writer_create(const char *path, const char *store_dir, hn_engine_writer **ret, hn_diag *dg)
+hone_status hn_engine_writer_create(const char *path, const char *store_dir, hn_engine_writer **ret,
+                                    hn_diag *dg)
 {
     static const uint8_t zeros[HN_ENGINE_HEADER];
     hn_engine_writer *const w = calloc(1, sizeof(*w));
@@ -82,7 +83,8 @@ static bool find(const hn_engine_writer *w, hn_digest key, uint32_t *ret)
     return false;
 }
 
-static hone_status append(hn_engine_writer *w, const hn_plan_weight *x, const char *recipe, uint32_t *ret, hn_diag *dg)
+static hone_status append(hn_engine_writer *w, const hn_plan_weight *x, const char *recipe, uint32_t *ret,
+                          hn_diag *dg)
 {
     if (w->n == w->cap) {
         const uint32_t cap = w->cap ? 2 * w->cap : 64;
@@ -125,7 +127,8 @@ static hone_status write_padded(hn_sink *s, const void *data, size_t bytes, hn_d
     return hn_sink_write(s, tail, sizeof(tail), dg);
 }
 
-static hone_status store(const hn_engine_writer *w, hn_digest key, const void *data, size_t bytes, hn_diag *dg)
+static hone_status store(const hn_engine_writer *w, hn_digest key, const void *data, size_t bytes,
+                         hn_diag *dg)
 {
     char *const path = hn_store_path(w->store, key);
     hn_sink s = { .fd = -1 };
@@ -143,16 +146,17 @@ static hone_status store(const hn_engine_writer *w, hn_digest key, const void *d
 bool hn_engine_writer_has_weight(hn_engine_writer *w, hn_digest source, const char *recipe, size_t bytes,
                                  uint32_t *ret_index)
 {
-    hn_plan_weight x = { .source = source, .key = hn_weight_key(source, recipe), .bytes = bytes,
-                         .flags = HN_WEIGHT_EXTERNAL };
+    hn_plan_weight x = {
+        .source = source, .key = hn_weight_key(source, recipe), .bytes = bytes, .flags = HN_WEIGHT_EXTERNAL
+    };
 
     if (find(w, x.key, ret_index)) return w->weight[*ret_index].bytes == bytes;
     if (!w->store || !in_store(w, x.key, bytes, &x.sum)) return false;
     return append(w, &x, recipe, ret_index, NULL) == HONE_OK;
 }
 
-hone_status hn_engine_writer_weight(hn_engine_writer *w, hn_digest source, const char *recipe, const void *data,
-                                    size_t bytes, uint32_t *ret_index, hn_diag *dg)
+hone_status hn_engine_writer_weight(hn_engine_writer *w, hn_digest source, const char *recipe,
+                                    const void *data, size_t bytes, uint32_t *ret_index, hn_diag *dg)
 {
     uint32_t at;
 
@@ -199,8 +203,8 @@ static char *join_strings(hn_engine_writer *w, const hn_plan *plan, size_t *ret_
     return s;
 }
 
-static hone_status write_section(hn_sink *s, hn_file_section *x, uint32_t kind, const void *data, uint64_t count,
-                                 hn_diag *dg)
+static hone_status write_section(hn_sink *s, hn_file_section *x, uint32_t kind, const void *data,
+                                 uint64_t count, hn_diag *dg)
 {
     const size_t bytes = (size_t)count * hn_section_item_bytes(kind);
 
@@ -233,19 +237,28 @@ static hone_status write_sections(hn_engine_writer *w, const hn_plan *p, blob co
         [HN_SECTION_CODE] = code,
     };
 
-    h->section[0] = (hn_file_section){ HN_SECTION_WEIGHTS, 1, HN_ENGINE_HEADER, w->sink.n - HN_ENGINE_HEADER, 0 };
+    h->section[0] =
+        (hn_file_section){ HN_SECTION_WEIGHTS, 1, HN_ENGINE_HEADER, w->sink.n - HN_ENGINE_HEADER, 0 };
     for (uint32_t k = HN_SECTION_MANIFEST; k <= HN_N_SECTION; k++)
         HN_TRY(write_section(&w->sink, &h->section[k - 1], k, section[k].data, section[k].count, dg));
     return HONE_OK;
 }
 
-static hone_status write_file(hn_engine_writer *w, const hn_plan *p, blob code, const char *manifest, hn_diag *dg)
+static hone_status write_file(hn_engine_writer *w, const hn_plan *p, blob code, const char *manifest,
+                              hn_diag *dg)
 {
     hn_file_header h = {
-        .magic = HN_ENGINE_MAGIC, .version = HN_ENGINE_VERSION, .endian = HN_ENGINE_ENDIAN,
-        .payload = hn_plan_payload_digest(p, code.data, code.count), .target_feat = p->target_feat,
-        .arena_bytes = p->arena_bytes, .target_arch = p->target_arch, .plan_flags = p->flags, .n_prefix = p->n_prefix,
-        .n_profile = p->n_profile, .n_section = HN_N_SECTION,
+        .magic = HN_ENGINE_MAGIC,
+        .version = HN_ENGINE_VERSION,
+        .endian = HN_ENGINE_ENDIAN,
+        .payload = hn_plan_payload_digest(p, code.data, code.count),
+        .target_feat = p->target_feat,
+        .arena_bytes = p->arena_bytes,
+        .target_arch = p->target_arch,
+        .plan_flags = p->flags,
+        .n_prefix = p->n_prefix,
+        .n_profile = p->n_profile,
+        .n_section = HN_N_SECTION,
     };
 
     HN_TRY(hn_plan_validate(p, code.count, w->sink.n - HN_ENGINE_HEADER, dg));
@@ -256,8 +269,8 @@ static hone_status write_file(hn_engine_writer *w, const hn_plan *p, blob code, 
     return hn_sink_commit(&w->sink, dg);
 }
 
-hone_status hn_engine_writer_finish(hn_engine_writer *w, const hn_plan *plan, const void *code, size_t code_bytes,
-                                    const char *manifest, hn_diag *dg)
+hone_status hn_engine_writer_finish(hn_engine_writer *w, const hn_plan *plan, const void *code,
+                                    size_t code_bytes, const char *manifest, hn_diag *dg)
 {
     hn_plan p = *plan;
     char *const string = join_strings(w, plan, &p.n_string);
@@ -270,8 +283,9 @@ hone_status hn_engine_writer_finish(hn_engine_writer *w, const hn_plan *plan, co
     return s;
 }
 
-hone_status hn_engine_writer_finish_memory(hn_engine_writer *w, const hn_plan *plan, const void *code, size_t code_bytes,
-                                           const char *manifest, void **ret_data, size_t *ret_bytes, hn_diag *dg)
+hone_status hn_engine_writer_finish_memory(hn_engine_writer *w, const hn_plan *plan, const void *code,
+                                           size_t code_bytes, const char *manifest, void **ret_data,
+                                           size_t *ret_bytes, hn_diag *dg)
 {
     if (w->sink.path) return HN_RAISE(dg, HONE_E_INVALID, "this engine is written to \"%s\"", w->sink.path);
     HN_TRY(hn_engine_writer_finish(w, plan, code, code_bytes, manifest, dg));

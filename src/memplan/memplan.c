@@ -1,7 +1,7 @@
 /*
- * Greedy best-fit placement under several orders (after Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020: greedy by size and by breadth); the smallest arena wins. Offset assignment is NP-complete, the lower
- * bound says how far we may be from the best.
+ * Greedy best-fit placement under several orders (after Pisarchyk and Lee, "Efficient Memory Management for
+ * Deep Neural Net Inference", 2020: greedy by size and by breadth); the smallest arena wins. Offset
+ * assignment is NP-complete, the lower bound says how far we may be from the best.
  */
 #include "memplan/memplan.h"
 
@@ -15,7 +15,8 @@ typedef struct span {
     int64_t align;
 } span;
 
-/* What has been placed so far, by ascending offset; first and last stand here to keep the scan in one array. */
+/* What has been placed so far, by ascending offset; first and last stand here to keep the scan in one array.
+ */
 typedef struct placed {
     int64_t offset, end;
     int32_t first, last;
@@ -59,8 +60,8 @@ static bool item_ok(const hn_mp_item *item, int n, int i)
 
     if (x->bytes < 0 || x->first > x->last) return false;
     if (x->root < 0)
-        return x->root == -1 && (x->align == 0 || ((x->align & (x->align - 1)) == 0 && x->align >= HN_MP_ALIGN &&
-                                                   x->align <= 4096));
+        return x->root == -1 && (x->align == 0 || ((x->align & (x->align - 1)) == 0 &&
+                                                   x->align >= HN_MP_ALIGN && x->align <= 4096));
     return x->root < n && x->root != i && item[x->root].root == -1 && x->root_offset >= 0 &&
            x->root_offset <= INT64_MAX - x->bytes;
 }
@@ -139,7 +140,8 @@ static int64_t conflict_bytes(const span *s, int n, int i)
 
 static void make_keys(const span *s, int n, hn_mp_order order, int64_t *key)
 {
-    for (int i = 0; i < n; i++) switch (order) {
+    for (int i = 0; i < n; i++)
+        switch (order) {
         case HN_MP_AREA: key[i] = area(&s[i]); break;
         case HN_MP_LIFETIME: key[i] = (int64_t)s[i].last - s[i].first; break;
         case HN_MP_CONFLICT: key[i] = conflict_bytes(s, n, i); break;
@@ -152,7 +154,8 @@ static void make_keys(const span *s, int n, hn_mp_order order, int64_t *key)
 /* Largest total live at one step. The maximum is reached at some buffer's first step. */
 static int64_t lower_bound(const span *s, int n, work *w)
 {
-    int32_t *const by_first = w->order, *const by_last = (int32_t *)(void *)w->offset; /* free until placing */
+    int32_t *const by_first = w->order, *const by_last =
+                                            (int32_t *)(void *)w->offset; /* free until placing */
     int64_t live = 0, peak = 0;
 
     for (int i = 0; i < n; i++)

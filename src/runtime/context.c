@@ -82,8 +82,10 @@ static hone_status init(hn_context *c, const hn_context_opts *o, hn_diag *dg)
     if (o->profile < -1 || (o->profile > 0 && (uint32_t)o->profile >= p->n_profile))
         return HN_RAISE(dg, HONE_E_INVALID, "profile %d of %u", o->profile, p->n_profile);
     if (o->max_threads < 0 || o->memory_ceiling < 0)
-        return HN_RAISE(dg, HONE_E_INVALID, "%d threads, %lld bytes", o->max_threads, (long long)o->memory_ceiling);
+        return HN_RAISE(dg, HONE_E_INVALID, "%d threads, %lld bytes", o->max_threads,
+                        (long long)o->memory_ceiling);
     c->profile = o->profile;
+    c->poison = o->poison && c->engine->device->vt->host_memory;
     c->ceiling = o->memory_ceiling > 0 ? o->memory_ceiling : INT64_MAX;
     HN_TRY(alloc_tables(c, dg));
     HN_TRY(hn_queue_create(c->engine->device, &qo, &c->queue, dg));
@@ -160,14 +162,16 @@ static hone_status check_axis(const hn_context *c, uint32_t io, uint32_t axis, i
     const int sym = sym_of(c, reg);
     hn_plan_bound b;
 
-    if (v < 0) return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld", io_name(c, io), axis, (long long)v);
+    if (v < 0)
+        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld", io_name(c, io), axis, (long long)v);
     if (reg_is_const(c, reg) && v != c->plan->reg_init[reg])
-        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld, the engine has it fixed at %lld", io_name(c, io),
-                        axis, (long long)v, (long long)c->plan->reg_init[reg]);
+        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld, the engine has it fixed at %lld",
+                        io_name(c, io), axis, (long long)v, (long long)c->plan->reg_init[reg]);
     if (sym < 0 || in_profile(c, sym, v, &b)) return HONE_OK;
-    hn_hint(dg, "Build the engine with wider bounds for \"%s\".", hn_plan_str(c->plan, c->plan->sym[sym].name));
-    return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld, the profile allows %lld to %lld", io_name(c, io), axis,
-                    (long long)v, (long long)b.min, (long long)b.max);
+    hn_hint(dg, "Build the engine with wider bounds for \"%s\".",
+            hn_plan_str(c->plan, c->plan->sym[sym].name));
+    return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld, the profile allows %lld to %lld",
+                    io_name(c, io), axis, (long long)v, (long long)b.min, (long long)b.max);
 }
 
 hone_status hn_context_set_input_shape(hn_context *c, int io, int rank, const int64_t *dim, hn_diag *dg)
@@ -176,9 +180,11 @@ hone_status hn_context_set_input_shape(hn_context *c, int io, int rank, const in
     const hn_plan_io *x = &c->plan->io[io];
     hn_io_state *const st = &c->io[io];
 
-    if (x->flags != HN_IO_INPUT) return HN_RAISE(dg, HONE_E_INVALID, "\"%s\" is an output", io_name(c, (uint32_t)io));
+    if (x->flags != HN_IO_INPUT)
+        return HN_RAISE(dg, HONE_E_INVALID, "\"%s\" is an output", io_name(c, (uint32_t)io));
     if (rank < 0 || (uint32_t)rank != x->rank)
-        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" has rank %u, not %d", io_name(c, (uint32_t)io), x->rank, rank);
+        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" has rank %u, not %d", io_name(c, (uint32_t)io),
+                        x->rank, rank);
     for (int k = 0; k < rank; k++)
         HN_TRY(check_axis(c, (uint32_t)io, (uint32_t)k, dim[k], dg));
     const size_t bytes = (size_t)rank * sizeof(*dim);
@@ -232,8 +238,8 @@ hone_status hn_context_bind(hn_context *c, int io, void *data, size_t capacity_b
     const uintptr_t align = bits > 8 ? (uintptr_t)bits / 8 : 1;
 
     if ((uintptr_t)data % align)
-        return HN_RAISE(dg, HONE_E_INVALID, "the memory for \"%s\" must be aligned to %d bytes", io_name(c, (uint32_t)io),
-                        (int)align);
+        return HN_RAISE(dg, HONE_E_INVALID, "the memory for \"%s\" must be aligned to %d bytes",
+                        io_name(c, (uint32_t)io), (int)align);
     c->io[io].bound = data;
     c->io[io].capacity = data ? (int64_t)HN_MIN(capacity_bytes, (size_t)INT64_MAX) : 0;
     return HONE_OK;
@@ -248,7 +254,8 @@ void *hn_context_output_data(const hn_context *c, int io)
 /* ---- measurement ---- */
 hone_status hn_context_set_profiling(hn_context *c, bool on, hn_diag *dg)
 {
-    if (on && !c->time && !(c->time = calloc(c->plan->n_step + (size_t)1, sizeof(*c->time)))) return HN_NOMEM(dg);
+    if (on && !c->time && !(c->time = calloc(c->plan->n_step + (size_t)1, sizeof(*c->time))))
+        return HN_NOMEM(dg);
     c->profiling = on;
     for (uint32_t i = 0; on && i < c->plan->n_step; i++)
         c->time[i] = (hn_step_time){ .step = i, .min_ns = INT64_MAX };
@@ -265,7 +272,8 @@ hn_step_time hn_context_step_time(const hn_context *c, int i)
     return c->time[i];
 }
 
-/* As the planner's: the largest total live at some buffer's first step. Static plans were planned elsewhere. */
+/* As the planner's: the largest total live at some buffer's first step. Static plans were planned elsewhere.
+ */
 static int64_t static_bound(const hn_context *c)
 {
     const hn_plan *p = c->plan;
@@ -274,7 +282,8 @@ static int64_t static_bound(const hn_context *c)
     for (uint32_t i = 0; i < p->n_buf; i++) {
         int64_t live = 0;
         for (uint32_t k = 0; p->buf[i].kind == HN_BUF_ARENA && k < p->n_buf; k++)
-            if (p->buf[k].kind == HN_BUF_ARENA && p->buf[k].first <= p->buf[i].first && p->buf[i].first <= p->buf[k].last)
+            if (p->buf[k].kind == HN_BUF_ARENA && p->buf[k].first <= p->buf[i].first &&
+                p->buf[i].first <= p->buf[k].last)
                 live += (c->buf[k].bytes + HN_MP_ALIGN - 1) / HN_MP_ALIGN * HN_MP_ALIGN;
         peak = HN_MAX(peak, live);
     }
@@ -286,6 +295,7 @@ hn_context_memory hn_context_get_memory(const hn_context *c)
     const bool fixed = c->plan->flags & HN_PLAN_STATIC;
     return (hn_context_memory){ .arena_bytes = c->arena_bytes,
                                 .arena_bound_bytes = fixed ? static_bound(c) : c->arena_bound,
-                                .heap_bytes = c->heap_bytes, .output_bytes = c->output_bytes,
+                                .heap_bytes = c->heap_bytes,
+                                .output_bytes = c->output_bytes,
                                 .scratch_bytes = c->scratch_bytes };
 }

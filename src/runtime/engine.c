@@ -14,7 +14,8 @@ static void mark_late(hn_engine *e)
     for (uint32_t i = 0; i < p->n_step; i++) {
         const hn_step *s = &p->step[i];
         if (s->kind == HN_STEP_READ) e->reg_late[s->u.read.reg] = e->has_late = true;
-        if (s->kind == HN_STEP_LOOP && s->u.loop.iter != HN_NO) e->reg_late[s->u.loop.iter] = e->has_late = true;
+        if (s->kind == HN_STEP_LOOP && s->u.loop.iter != HN_NO)
+            e->reg_late[s->u.loop.iter] = e->has_late = true;
     }
 }
 
@@ -37,21 +38,25 @@ static hone_status find_carried(hn_engine *e, hn_diag *dg)
         e->n_carried = 0;
         for (uint32_t i = 0; i < e->plan->n_step; i++)
             if (e->plan->step[i].kind == HN_STEP_LOOP) add_carried(e, &e->plan->step[i]);
-        if (pass == 0 && !(e->carried = calloc((size_t)2 * e->n_carried + 1, sizeof(*e->carried)))) return HN_NOMEM(dg);
+        if (pass == 0 && !(e->carried = calloc((size_t)2 * e->n_carried + 1, sizeof(*e->carried))))
+            return HN_NOMEM(dg);
     }
     return HONE_OK;
 }
 
 /* ---- weights ---- */
-/* Weights are used where the file is mapped; a device with memory of its own would copy them here, once a weight. */
+/* Weights are used where the file is mapped; a device with memory of its own would copy them here, once a
+ * weight. */
 static hone_status place_weights(hn_engine *e, hn_diag *dg)
 {
     const hn_plan *p = e->plan;
 
     if (!e->device->vt->host_memory)
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "device \"%s\" cannot use weights in host memory", e->device->vt->name);
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "device \"%s\" cannot use weights in host memory",
+                        e->device->vt->name);
     for (uint32_t i = 0; i < p->n_buf; i++)
-        if (p->buf[i].kind == HN_BUF_WEIGHT) e->weight[i] = (void *)hn_engine_file_weight(e->file, p->buf[i].ref);
+        if (p->buf[i].kind == HN_BUF_WEIGHT)
+            e->weight[i] = (void *)hn_engine_file_weight(e->file, p->buf[i].ref);
     return HONE_OK;
 }
 
@@ -67,7 +72,9 @@ static hone_status load_functions(hn_engine *e, const hn_engine_opts *o, hn_diag
 
 static hone_status load_code(hn_engine *e, hn_diag *dg)
 {
-    hn_target t = { .arch = (hn_arch)e->plan->target_arch, .feat = e->plan->target_feat, .name = "the engine's target" };
+    hn_target t = { .arch = (hn_arch)e->plan->target_arch,
+                    .feat = e->plan->target_feat,
+                    .name = "the engine's target" };
     size_t bytes;
     const void *const code = hn_engine_file_code(e->file, &bytes);
 
@@ -100,7 +107,8 @@ static void destroy(hn_engine *e)
 }
 
 /* ---- opening ---- */
-hone_status hn_engine_from_file(hn_engine_file *take_file, const hn_engine_opts *o, hn_engine **ret, hn_diag *dg)
+hone_status hn_engine_from_file(hn_engine_file *take_file, const hn_engine_opts *o, hn_engine **ret,
+                                hn_diag *dg)
 {
     static const hn_engine_opts none = { 0 };
     hn_engine *const e = calloc(1, sizeof(*e));
@@ -123,7 +131,8 @@ hone_status hn_engine_from_file(hn_engine_file *take_file, const hn_engine_opts 
 
 static hn_engine_read_opts read_opts(const hn_engine_opts *o)
 {
-    return (hn_engine_read_opts){ .trust_weights = o && o->trust_weights, .store_dir = o ? o->store_dir : NULL };
+    return (hn_engine_read_opts){ .trust_weights = o && o->trust_weights,
+                                  .store_dir = o ? o->store_dir : NULL };
 }
 
 hone_status hn_engine_open(const char *path, const hn_engine_opts *o, hn_engine **ret, hn_diag *dg)
@@ -137,7 +146,8 @@ hone_status hn_engine_open(const char *path, const hn_engine_opts *o, hn_engine 
     return s;
 }
 
-hone_status hn_engine_from_memory(void *take_data, size_t n, const hn_engine_opts *o, hn_engine **ret, hn_diag *dg)
+hone_status hn_engine_from_memory(void *take_data, size_t n, const hn_engine_opts *o, hn_engine **ret,
+                                  hn_diag *dg)
 {
     const hn_engine_read_opts ro = read_opts(o);
     hn_engine_file *f;

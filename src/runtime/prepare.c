@@ -34,10 +34,12 @@ static hone_status check_axis(const hn_context *c, uint32_t io, uint32_t axis, h
     if (got == want) return HONE_OK;
     const hn_plan_sym *s = sym_of(c, reg);
     if (!s)
-        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld and must be %lld", io_name(c, io), axis, (long long)got,
-                        (long long)want);
-    return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld but \"%s\" is %lld (input \"%s\" axis %u)", io_name(c, io),
-                    axis, (long long)got, hn_plan_str(c->plan, s->name), (long long)want, io_name(c, s->io), s->axis);
+        return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld and must be %lld", io_name(c, io),
+                        axis, (long long)got, (long long)want);
+    return HN_RAISE(dg, HONE_E_SHAPE,
+                    "input \"%s\" axis %u is %lld but \"%s\" is %lld (input \"%s\" axis %u)", io_name(c, io),
+                    axis, (long long)got, hn_plan_str(c->plan, s->name), (long long)want, io_name(c, s->io),
+                    s->axis);
 }
 
 static hone_status check_agreement(const hn_context *c, hn_diag *dg)
@@ -76,8 +78,9 @@ static hone_status check_profile(const hn_context *c, hn_diag *dg)
     if (bad < 0) return HONE_OK; /* no profiles */
     const hn_plan_sym *s = &p->sym[bad];
     const hn_plan_bound *b = &p->bound[(size_t)first * p->n_sym + (size_t)bad];
-    return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld, profile %u allows %lld to %lld", io_name(c, s->io), s->axis,
-                    (long long)c->reg[s->reg], first, (long long)b->min, (long long)b->max);
+    return HN_RAISE(dg, HONE_E_SHAPE, "input \"%s\" axis %u is %lld, profile %u allows %lld to %lld",
+                    io_name(c, s->io), s->axis, (long long)c->reg[s->reg], first, (long long)b->min,
+                    (long long)b->max);
 }
 
 static hone_status run_prefix(hn_context *c, hn_diag *dg)
@@ -95,22 +98,29 @@ static hone_status set_sizes(hn_context *c, hn_diag *dg)
 
     for (uint32_t i = 0; i < p->n_buf; i++) {
         const uint32_t kind = p->buf[i].kind;
-        if (kind == HN_BUF_HEAP || kind == HN_BUF_PART || kind == HN_BUF_WEIGHT || (p->buf[i].flags & HN_BUF_GROWS)) continue;
+        if (kind == HN_BUF_HEAP || kind == HN_BUF_PART || kind == HN_BUF_WEIGHT ||
+            (p->buf[i].flags & HN_BUF_GROWS))
+            continue;
         const int64_t bytes = c->reg[p->buf[i].size];
-        if (bytes < 0) return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, i), (long long)bytes);
+        if (bytes < 0)
+            return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, i),
+                            (long long)bytes);
         c->buf[i].bytes = bytes;
     }
     for (uint32_t k = 0; k < c->engine->n_carried; k++) {
         const uint32_t in = c->engine->carried[2 * k], out = c->engine->carried[2 * k + 1];
         if (c->buf[in].bytes != c->buf[out].bytes)
-            return HN_RAISE(dg, HONE_E_SHAPE, "a loop carries \"%s\" of %lld bytes as \"%s\" of %lld", hn_buf_name(c, out),
-                            (long long)c->buf[out].bytes, hn_buf_name(c, in), (long long)c->buf[in].bytes);
+            return HN_RAISE(dg, HONE_E_SHAPE, "a loop carries \"%s\" of %lld bytes as \"%s\" of %lld",
+                            hn_buf_name(c, out), (long long)c->buf[out].bytes, hn_buf_name(c, in),
+                            (long long)c->buf[in].bytes);
     }
     return HONE_OK;
 }
 
 /* ---- the arena ---- */
-enum { MANY_ITEMS = 256 }; /* above it the quadratic planner gets two orders instead of five, to stay near 1 ms */
+enum {
+    MANY_ITEMS = 256
+}; /* above it the quadratic planner gets two orders instead of five, to stay near 1 ms */
 
 static hone_status plan_dynamic(hn_context *c, hn_diag *dg)
 {
@@ -120,8 +130,10 @@ static hone_status plan_dynamic(hn_context *c, hn_diag *dg)
 
     for (uint32_t i = 0; i < p->n_buf; i++)
         if (p->buf[i].kind == HN_BUF_ARENA)
-            c->item[n++] = (hn_mp_item){ .bytes = c->buf[i].bytes, .first = (int32_t)p->buf[i].first,
-                                         .last = (int32_t)p->buf[i].last, .root = -1,
+            c->item[n++] = (hn_mp_item){ .bytes = c->buf[i].bytes,
+                                         .first = (int32_t)p->buf[i].first,
+                                         .last = (int32_t)p->buf[i].last,
+                                         .root = -1,
                                          .align = (int32_t)HN_MAX(p->buf[i].align, (uint32_t)HN_MP_ALIGN) };
     if (!hn_memplan(c->item, n, n > MANY_ITEMS ? HN_MP_QUICK : HN_MP_ALL, c->item_work, &r) ||
         r.arena_bytes > INT64_MAX - HN_TAIL_BYTES)
@@ -136,10 +148,16 @@ static hone_status over_ceiling(const hn_context *c, int64_t need, hn_diag *dg)
     uint32_t largest = HN_NO;
 
     for (uint32_t i = 0; i < c->plan->n_buf; i++)
-        if (c->plan->buf[i].kind == HN_BUF_ARENA && (largest == HN_NO || c->buf[i].bytes > c->buf[largest].bytes)) largest = i;
-    if (largest == HN_NO) return HN_RAISE(dg, HONE_E_LIMIT, "%lld bytes are needed, %lld allowed", (long long)need, (long long)c->ceiling);
-    return HN_RAISE(dg, HONE_E_LIMIT, "activations need %lld bytes, %lld are allowed; the largest tensor is \"%s\" with %lld",
-                    (long long)need, (long long)c->ceiling, hn_buf_name(c, largest), (long long)c->buf[largest].bytes);
+        if (c->plan->buf[i].kind == HN_BUF_ARENA &&
+            (largest == HN_NO || c->buf[i].bytes > c->buf[largest].bytes))
+            largest = i;
+    if (largest == HN_NO)
+        return HN_RAISE(dg, HONE_E_LIMIT, "%lld bytes are needed, %lld allowed", (long long)need,
+                        (long long)c->ceiling);
+    return HN_RAISE(dg, HONE_E_LIMIT,
+                    "activations need %lld bytes, %lld are allowed; the largest tensor is \"%s\" with %lld",
+                    (long long)need, (long long)c->ceiling, hn_buf_name(c, largest),
+                    (long long)c->buf[largest].bytes);
 }
 
 static hone_status make_arena(hn_context *c, hn_diag *dg)
@@ -186,7 +204,8 @@ static hone_status reserve(hn_context *c, hn_diag *dg)
         const hn_step *s = &p->step[i];
         if (s->kind != HN_STEP_KERNEL || s->u.kernel.scratch == HN_NO) continue;
         const int64_t bytes = c->reg[s->u.kernel.scratch];
-        if (bytes < 0) return HN_RAISE(dg, HONE_E_SHAPE, "step %u needs %lld bytes of scratch", i, (long long)bytes);
+        if (bytes < 0)
+            return HN_RAISE(dg, HONE_E_SHAPE, "step %u needs %lld bytes of scratch", i, (long long)bytes);
         most = HN_MAX(most, bytes);
     }
     HN_TRY(hn_queue_reserve(c->queue, (size_t)most, dg));
@@ -206,12 +225,14 @@ hone_status hn_heap_resize(hn_context *c, uint32_t buf, int64_t bytes, int64_t k
         return HONE_OK;
     }
     const int64_t want = HN_MAX(bytes, keep > 0 ? keep + keep / 2 : 0);
-    if (want > INT64_MAX - HN_TAIL_BYTES) return HN_RAISE(dg, HONE_E_LIMIT, "tensor \"%s\" needs more bytes than there are", hn_buf_name(c, buf));
+    if (want > INT64_MAX - HN_TAIL_BYTES)
+        return HN_RAISE(dg, HONE_E_LIMIT, "tensor \"%s\" needs more bytes than there are",
+                        hn_buf_name(c, buf));
     const int64_t room = want + HN_TAIL_BYTES;
     const int64_t left = c->ceiling - (c->arena_bytes + c->heap_bytes + c->output_bytes - st->own_bytes);
     if (room > left)
-        return HN_RAISE(dg, HONE_E_LIMIT, "tensor \"%s\" needs %lld bytes, %lld are left of %lld allowed", hn_buf_name(c, buf),
-                        (long long)room, (long long)left, (long long)c->ceiling);
+        return HN_RAISE(dg, HONE_E_LIMIT, "tensor \"%s\" needs %lld bytes, %lld are left of %lld allowed",
+                        hn_buf_name(c, buf), (long long)room, (long long)left, (long long)c->ceiling);
     HN_TRY(hn_device_alloc(c->engine->device, (size_t)room, 64, &p, dg));
     hone_status s = HONE_OK;
     if (keep > 0) s = hn_queue_copy(c->queue, p, st->own, (size_t)keep, dg);
@@ -237,8 +258,8 @@ hone_status hn_outputs_ready(hn_context *c, hn_diag *dg)
         if (!c->io[i].bound)
             HN_TRY(hn_heap_resize(c, b, st->bytes, 0, dg));
         else if (st->bytes > c->io[i].capacity)
-            return HN_RAISE(dg, HONE_E_INVALID, "output \"%s\" needs %lld bytes, %lld are bound", io_name(c, i),
-                            (long long)st->bytes, (long long)c->io[i].capacity);
+            return HN_RAISE(dg, HONE_E_INVALID, "output \"%s\" needs %lld bytes, %lld are bound",
+                            io_name(c, i), (long long)st->bytes, (long long)c->io[i].capacity);
         else
             st->ptr = c->io[i].bound;
     }

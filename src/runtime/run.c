@@ -10,9 +10,10 @@ static hone_status run_range(hn_context *c, uint32_t i, uint32_t end, hn_diag *d
 static hone_status bad_part(const hn_context *c, uint32_t buf, hn_diag *dg)
 {
     const hn_plan_buf *x = &c->plan->buf[buf];
-    return HN_RAISE(dg, HONE_E_SHAPE, "\"%s\" would take bytes %lld to %lld of \"%s\", which has %lld", hn_buf_name(c, buf),
-                    (long long)c->reg[x->offset_reg], (long long)c->reg[x->offset_reg] + (long long)c->reg[x->size],
-                    hn_buf_name(c, x->ref), (long long)c->buf[x->ref].bytes);
+    return HN_RAISE(dg, HONE_E_SHAPE, "\"%s\" would take bytes %lld to %lld of \"%s\", which has %lld",
+                    hn_buf_name(c, buf), (long long)c->reg[x->offset_reg],
+                    (long long)c->reg[x->offset_reg] + (long long)c->reg[x->size], hn_buf_name(c, x->ref),
+                    (long long)c->buf[x->ref].bytes);
 }
 
 /* Address and size of a buffer now. */
@@ -27,7 +28,8 @@ static hone_status locate(const hn_context *c, uint32_t buf, uint8_t **ret, int6
     }
     const int64_t at = c->reg[x->offset_reg], bytes = c->reg[x->size];
     const hn_buf_state *whole = &c->buf[x->ref];
-    if (HN_UNLIKELY(at < 0 || bytes < 0 || at > whole->bytes || bytes > whole->bytes - at)) return bad_part(c, buf, dg);
+    if (HN_UNLIKELY(at < 0 || bytes < 0 || at > whole->bytes || bytes > whole->bytes - at))
+        return bad_part(c, buf, dg);
     *ret = whole->ptr ? whole->ptr + at : NULL, *ret_bytes = bytes;
     return HONE_OK;
 }
@@ -40,9 +42,15 @@ static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
     uint8_t *at;
     int64_t bytes;
     hn_launch l = {
-        .entry = p->kernel[s->u.kernel.kernel].entry, .buf = c->arg_buf, .arg = c->arg_reg, .n_buf = s->u.kernel.n_buf,
-        .n_arg = s->u.kernel.n_arg, .extent = c->reg[s->u.kernel.extent], .grain = s->u.kernel.grain,
-        .trip_ps = c->reg[s->u.kernel.trip_ps], .max_threads = (int)HN_MIN(s->u.kernel.max_threads, (uint32_t)INT32_MAX),
+        .entry = p->kernel[s->u.kernel.kernel].entry,
+        .buf = c->arg_buf,
+        .arg = c->arg_reg,
+        .n_buf = s->u.kernel.n_buf,
+        .n_arg = s->u.kernel.n_arg,
+        .extent = c->reg[s->u.kernel.extent],
+        .grain = s->u.kernel.grain,
+        .trip_ps = c->reg[s->u.kernel.trip_ps],
+        .max_threads = (int)HN_MIN(s->u.kernel.max_threads, (uint32_t)INT32_MAX),
         .scratch_bytes = s->u.kernel.scratch == HN_NO ? 0 : c->reg[s->u.kernel.scratch],
     };
 
@@ -62,15 +70,16 @@ static int64_t reg_or_zero(const hn_context *c, uint32_t r)
 }
 
 /* Bytes [off, off + n) of a buffer, checked. */
-static hone_status slice(const hn_context *c, uint32_t buf, int64_t off, int64_t n, uint8_t **ret, hn_diag *dg)
+static hone_status slice(const hn_context *c, uint32_t buf, int64_t off, int64_t n, uint8_t **ret,
+                         hn_diag *dg)
 {
     uint8_t *at;
     int64_t bytes;
 
     HN_TRY(locate(c, buf, &at, &bytes, dg));
     if (off < 0 || n < 0 || off > bytes || n > bytes - off)
-        return HN_RAISE(dg, HONE_E_SHAPE, "bytes %lld to %lld of \"%s\", which has %lld", (long long)off, (long long)(off + n),
-                        hn_buf_name(c, buf), (long long)bytes);
+        return HN_RAISE(dg, HONE_E_SHAPE, "bytes %lld to %lld of \"%s\", which has %lld", (long long)off,
+                        (long long)(off + n), hn_buf_name(c, buf), (long long)bytes);
     *ret = at ? at + off : NULL;
     return HONE_OK;
 }
@@ -96,7 +105,9 @@ static hone_status run_read(hn_context *c, const hn_step *s, hn_diag *dg)
     } v = { 0 };
     uint8_t *at;
 
-    if (elem < 0 || elem > INT64_MAX / 8) return HN_RAISE(dg, HONE_E_SHAPE, "element %lld of \"%s\"", (long long)elem, hn_buf_name(c, s->u.read.buf));
+    if (elem < 0 || elem > INT64_MAX / 8)
+        return HN_RAISE(dg, HONE_E_SHAPE, "element %lld of \"%s\"", (long long)elem,
+                        hn_buf_name(c, s->u.read.buf));
     HN_TRY(slice(c, s->u.read.buf, elem * size, size, &at, dg));
     HN_TRY(hn_queue_read(c->queue, &v, at, (size_t)size, dg));
     c->reg[s->u.read.reg] = t == HN_I64 ? v.i64 : t == HN_I32 ? v.i32 : t == HN_BOOL ? v.u8 != 0 : v.u8;
@@ -108,14 +119,16 @@ static hone_status grow(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep
 {
     hn_buf_state *const st = &c->buf[buf];
 
-    if (bytes < 0) return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, buf), (long long)bytes);
+    if (bytes < 0)
+        return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, buf),
+                        (long long)bytes);
     const hn_io_state *io = c->plan->buf[buf].kind == HN_BUF_OUTPUT ? &c->io[c->plan->buf[buf].ref] : NULL;
     if (!io || !io->bound) {
         HN_TRY(hn_heap_resize(c, buf, bytes, keep, dg));
     } else if (bytes > io->capacity) {
         hn_hint(dg, "Leave the output unbound and the context makes room for it.");
-        return HN_RAISE(dg, HONE_E_INVALID, "output \"%s\" needs %lld bytes, %lld are bound", hn_buf_name(c, buf),
-                        (long long)bytes, (long long)io->capacity);
+        return HN_RAISE(dg, HONE_E_INVALID, "output \"%s\" needs %lld bytes, %lld are bound",
+                        hn_buf_name(c, buf), (long long)bytes, (long long)io->capacity);
     } else {
         st->ptr = io->bound;
     }
@@ -176,7 +189,8 @@ static hone_status run_loop(hn_context *c, const hn_step *s, uint32_t i, hn_diag
             HN_TRY(hn_queue_write(c->queue, c->buf[s->u.loop.iter_buf].ptr, &turn, sizeof(turn), dg));
         HN_TRY(run_range(c, i + 1, i + 1 + s->u.loop.n_body, dg));
         trade(c, s);
-        if (atomic_load_explicit(&c->cancelled, memory_order_relaxed)) return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled in turn %lld of a loop", (long long)turn);
+        if (atomic_load_explicit(&c->cancelled, memory_order_relaxed))
+            return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled in turn %lld of a loop", (long long)turn);
     }
     if (s->u.loop.iter != HN_NO) c->reg[s->u.loop.iter] = turn;
     return HONE_OK;
@@ -224,14 +238,29 @@ static hone_status failed(const hn_context *c, const hn_step *s, uint32_t i, hon
     return e;
 }
 
+/* Overwrite the buffers whose life began in this block and ended in the step at i or inside it, so that a
+ * plan that frees too early gives wrong numbers in every run and not only in unlucky ones. */
+static void poison(hn_context *c, uint32_t block, uint32_t i, uint32_t last)
+{
+    for (uint32_t b = 0; b < c->plan->n_buf; b++) {
+        const hn_plan_buf *x = &c->plan->buf[b];
+        if (x->kind == HN_BUF_ARENA && x->first >= block && x->last >= i && x->last <= last &&
+            c->buf[b].bytes > 0)
+            memset(c->buf[b].ptr, 0xff, (size_t)c->buf[b].bytes);
+    }
+}
+
 static hone_status run_range(hn_context *c, uint32_t i, uint32_t end, hn_diag *dg)
 {
+    const uint32_t block = i;
+
     while (i < end) {
         const hn_step *s = &c->plan->step[i];
         if (HN_UNLIKELY(atomic_load_explicit(&c->cancelled, memory_order_relaxed)))
             return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled before step %u of %u", i, c->plan->n_step);
         const hone_status e = HN_UNLIKELY(c->profiling) ? run_timed(c, s, i, dg) : run_step(c, s, i, dg);
         if (HN_UNLIKELY(e)) return e == HONE_E_CANCELLED ? e : failed(c, s, i, e, dg);
+        if (HN_UNLIKELY(c->poison)) poison(c, block, i, i + steps_inside(s));
         i += 1 + steps_inside(s);
     }
     return HONE_OK;
@@ -246,10 +275,11 @@ static hone_status inputs_ready(hn_context *c, hn_diag *dg)
         hn_buf_state *const st = &c->buf[p->io[i].buf];
         if (p->io[i].flags != HN_IO_INPUT) continue;
         const char *name = hn_plan_str(p, p->io[i].name);
-        if (!c->io[i].bound && st->bytes > 0) return HN_RAISE(dg, HONE_E_UNBOUND, "input \"%s\" has no buffer", name);
+        if (!c->io[i].bound && st->bytes > 0)
+            return HN_RAISE(dg, HONE_E_UNBOUND, "input \"%s\" has no buffer", name);
         if (st->bytes > c->io[i].capacity)
-            return HN_RAISE(dg, HONE_E_INVALID, "input \"%s\" needs %lld bytes, %lld are bound", name, (long long)st->bytes,
-                            (long long)c->io[i].capacity);
+            return HN_RAISE(dg, HONE_E_INVALID, "input \"%s\" needs %lld bytes, %lld are bound", name,
+                            (long long)st->bytes, (long long)c->io[i].capacity);
         st->ptr = c->io[i].bound;
     }
     return HONE_OK;
@@ -273,6 +303,7 @@ hone_status hn_context_run(hn_context *c, hn_diag *dg)
     forget_last_run(c);
     c->ran = false;
     atomic_store_explicit(&c->cancelled, false, memory_order_relaxed);
+    if (c->poison && c->arena) memset(c->arena, 0xff, (size_t)c->arena_bytes);
     hn_queue_begin(c->queue);
     hone_status s = run_range(c, 0, c->plan->n_step, dg);
     if (!s) s = hn_queue_sync(c->queue, dg);

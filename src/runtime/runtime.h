@@ -49,6 +49,7 @@ int hn_engine_find_io(const hn_engine *e, const char *name);
 typedef struct hn_context_opts {
     int max_threads;         /* 0: the device's default (cgroup and affinity respected) */
     int profile;             /* which profile bounds the shapes; -1: any one that fits. Default 0 is the first */
+    bool poison;             /* debug: arena buffers read as NaN before their first and after their last step */
     int64_t memory_ceiling;  /* bytes of arena, heap and outputs of the context's own together; 0: none */
 } hn_context_opts;
 

@@ -42,7 +42,7 @@ struct hn_context {
     hn_queue *queue;
     int profile;
     int64_t ceiling; /* INT64_MAX: none */
-    bool prepared, ran;
+    bool prepared, ran, poison;
     atomic_bool cancelled;
     int64_t *reg;  /* now */
     int64_t *reg0; /* as the prefix left them */

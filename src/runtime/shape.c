@@ -63,7 +63,8 @@ hone_status hn_shape_run(hn_context *c, uint32_t first, uint32_t n, hn_diag *dg)
         if (s->op >= HN_S_CHECK_EQ)
             HN_TRY(check(c, s, dg));
         else if (HN_UNLIKELY(!compute(c, s, &c->reg[s->dst])))
-            return HN_RAISE(dg, HONE_E_SHAPE, "a size overflows or is divided by zero (shape instruction %u)", i);
+            return HN_RAISE(dg, HONE_E_SHAPE, "a size overflows or is divided by zero (shape instruction %u)",
+                            i);
     }
     return HONE_OK;
 }

@@ -44,8 +44,10 @@ TEST(dev_memory)
                 hn_device_free(dev[k], p, sizes[i]);
             }
     void *p;
-    CHECK_ERR(hn_device_alloc(dev[0], SIZE_MAX - 100, 64, &p, &dg), HONE_E_NOMEM, &dg, "bytes were asked for");
-    CHECK_ERR(hn_device_alloc(dev[0], (size_t)1 << 60, 64, &p, &dg), HONE_E_NOMEM, &dg, "1152921504606846976 bytes");
+    CHECK_ERR(hn_device_alloc(dev[0], SIZE_MAX - 100, 64, &p, &dg), HONE_E_NOMEM, &dg,
+              "bytes were asked for");
+    CHECK_ERR(hn_device_alloc(dev[0], (size_t)1 << 60, 64, &p, &dg), HONE_E_NOMEM, &dg,
+              "1152921504606846976 bytes");
     hn_device_free(dev[0], NULL, 100);
 }
 
@@ -69,7 +71,8 @@ TEST(dev_code_is_never_writable)
 {
 #if defined(__x86_64__)
     /* nop; lea rax, [rip - 8]; mov r9, [rdi]; mov [r9], rax; ret: tells where it lies */
-    static const uint8_t code[] = { 0x90, 0x48, 0x8D, 0x05, 0xF8, 0xFF, 0xFF, 0xFF, 0x4C, 0x8B, 0x0F, 0x49, 0x89, 0x01, 0xC3 };
+    static const uint8_t code[] = { 0x90, 0x48, 0x8D, 0x05, 0xF8, 0xFF, 0xFF, 0xFF,
+                                    0x4C, 0x8B, 0x0F, 0x49, 0x89, 0x01, 0xC3 };
     hn_device *const d = hn_device_cpu();
     hn_diag dg = { 0 };
     hn_module *m;
@@ -80,7 +83,9 @@ TEST(dev_code_is_never_writable)
     CHECK_OK(hn_device_load_code(d, code, sizeof(code), &m, &dg), &dg);
     CHECK_OK(hn_queue_create(d, &(hn_queue_opts){ .max_threads = 1 }, &q, &dg), &dg);
     hn_queue_begin(q);
-    CHECK_OK(hn_queue_launch(q, m, &(hn_launch){ .entry = 1, .buf = buf, .n_buf = 1, .extent = 1, .grain = 1 }, &dg), &dg);
+    CHECK_OK(hn_queue_launch(
+                 q, m, &(hn_launch){ .entry = 1, .buf = buf, .n_buf = 1, .extent = 1, .grain = 1 }, &dg),
+             &dg);
     hn_queue_end(q);
     CHECK(where != NULL && memcmp(where, code, sizeof(code)) == 0);
     CHECK(write_faults(where));
@@ -176,7 +181,8 @@ TEST(pool_survives_fork)
 #endif
 #endif
     CHECK_OK(hn_cpu_pool_ensure(3, &dg), &dg);
-    hn_sleep_ns(50 * 1000 * 1000); /* AddressSanitizer holds locks while a thread starts; a fork then would keep them */
+    hn_sleep_ns(50 * 1000 *
+                1000); /* AddressSanitizer holds locks while a thread starts; a fork then would keep them */
     const pid_t pid = fork();
     if (pid == 0) {
         atomic_int ran = 0;

@@ -1,8 +1,8 @@
 /* Lifetimes, placement, digests and misuse of the plan builder. */
 #include <string.h>
 
-#include "core/core.h"
 #include "../runtime/handmade.h"
+#include "core/core.h"
 
 #define R(buf) ((buf) | HN_ARG_READ)
 #define W(buf) ((buf) | HN_ARG_WRITE)
@@ -16,7 +16,8 @@ static void finish(hn_pb *b, hn_plan *p)
 
 static void lives(const hn_plan *p, uint32_t buf, uint32_t first, uint32_t last)
 {
-    hn_test_note("buffer %s: %u to %u", hn_plan_str(p, p->buf[buf].name), p->buf[buf].first, p->buf[buf].last);
+    hn_test_note("buffer %s: %u to %u", hn_plan_str(p, p->buf[buf].name), p->buf[buf].first,
+                 p->buf[buf].last);
     CHECK_EQ(p->buf[buf].first, first);
     CHECK_EQ(p->buf[buf].last, last);
 }
@@ -50,21 +51,26 @@ TEST(builder_loop_lifetimes)
     const uint32_t eight = hn_pb_const(b, 8), one = hn_pb_const(b, 1);
     const uint32_t v = hn_pb_output(b, "v", HN_I64, 0, NULL);
     const uint32_t before = hn_pb_arena_buf(b, "before", eight, 64), in = hn_pb_arena_buf(b, "in", eight, 64);
-    const uint32_t out = hn_pb_arena_buf(b, "out", eight, 64), inside = hn_pb_arena_buf(b, "inside", eight, 64);
+    const uint32_t out = hn_pb_arena_buf(b, "out", eight, 64),
+                   inside = hn_pb_arena_buf(b, "inside", eight, 64);
     const uint32_t kept = hn_pb_arena_buf(b, "kept", eight, 64), turn = hn_pb_arena_buf(b, "turn", eight, 64);
     const uint32_t after = hn_pb_arena_buf(b, "after", eight, 64);
     hn_plan p;
 
-    hm_call(b, HM_FILL, (uint32_t[]){ W(before) }, 1, &one, 1, one);                       /* 0 */
-    hm_call(b, HM_FILL, (uint32_t[]){ W(in) }, 1, &one, 1, one);                           /* 1 */
-    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = eight, .cond = HN_NO, .iter = HN_NO, .iter_buf = turn,
-                                       .carry = (uint32_t[]){ in, out }, .n_carry = 1 });  /* 2 */
-    hm_call(b, HM_IADD, (uint32_t[]){ R(before), W(inside) }, 2, &one, 1, one);            /* 3 */
-    hm_call(b, HM_IADD, (uint32_t[]){ R(inside), W(out) }, 2, &one, 1, one);               /* 4 */
-    hm_call(b, HM_IADD, (uint32_t[]){ R(kept), W(kept) }, 2, &one, 1, one);                /* 5 */
+    hm_call(b, HM_FILL, (uint32_t[]){ W(before) }, 1, &one, 1, one); /* 0 */
+    hm_call(b, HM_FILL, (uint32_t[]){ W(in) }, 1, &one, 1, one);     /* 1 */
+    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = eight,
+                                       .cond = HN_NO,
+                                       .iter = HN_NO,
+                                       .iter_buf = turn,
+                                       .carry = (uint32_t[]){ in, out },
+                                       .n_carry = 1 });                         /* 2 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(before), W(inside) }, 2, &one, 1, one); /* 3 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(inside), W(out) }, 2, &one, 1, one);    /* 4 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(kept), W(kept) }, 2, &one, 1, one);     /* 5 */
     hn_pb_loop_end(b);
-    hm_call(b, HM_IADD, (uint32_t[]){ R(in), W(after) }, 2, &one, 1, one);                 /* 6 */
-    hn_pb_step_copy(b, hn_pb_io_buf(b, v), HN_NO, after, HN_NO, eight);                    /* 7 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(in), W(after) }, 2, &one, 1, one); /* 6 */
+    hn_pb_step_copy(b, hn_pb_io_buf(b, v), HN_NO, after, HN_NO, eight);    /* 7 */
     finish(b, &p);
     lives(&p, before, 0, 5); /* the next turn reads it again */
     lives(&p, in, 1, 6);
@@ -80,14 +86,16 @@ TEST(builder_maybe_written_in_loop)
 {
     hn_pb *const b = hn_pb_new(t->arena);
     const uint32_t eight = hn_pb_const(b, 8), one = hn_pb_const(b, 1);
-    const uint32_t maybe = hn_pb_arena_buf(b, "maybe", eight, 64), sure = hn_pb_arena_buf(b, "sure", eight, 64);
+    const uint32_t maybe = hn_pb_arena_buf(b, "maybe", eight, 64),
+                   sure = hn_pb_arena_buf(b, "sure", eight, 64);
     const uint32_t v = hn_pb_output(b, "v", HN_I64, 0, NULL), cond = hn_pb_var(b, 1);
     hn_plan p;
 
-    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = eight, .cond = HN_NO, .iter = HN_NO, .iter_buf = HN_NO }); /* 0 */
-    hm_call(b, HM_FILL, (uint32_t[]){ W(sure) }, 1, &one, 1, one);                                        /* 1 */
-    hn_pb_if_begin(b, cond, NULL);                                                                        /* 2 */
-    hm_call(b, HM_IADD, (uint32_t[]){ R(sure), W(maybe) }, 2, &one, 1, one);                              /* 3 */
+    hn_pb_loop_begin(b,
+                     &(hn_pb_loop){ .trip = eight, .cond = HN_NO, .iter = HN_NO, .iter_buf = HN_NO }); /* 0 */
+    hm_call(b, HM_FILL, (uint32_t[]){ W(sure) }, 1, &one, 1, one);                                     /* 1 */
+    hn_pb_if_begin(b, cond, NULL);                                                                     /* 2 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(sure), W(maybe) }, 2, &one, 1, one);                           /* 3 */
     hn_pb_if_else(b);
     hn_pb_if_end(b);
     hn_pb_step_copy(b, hn_pb_io_buf(b, v), HN_NO, maybe, HN_NO, eight); /* 4 */
@@ -97,7 +105,8 @@ TEST(builder_maybe_written_in_loop)
     lives(&p, maybe, 0, 4);
 }
 
-/* A buffer used in an inner loop and outside it lives for the inner loop; for the outer too when it is made outside that. */
+/* A buffer used in an inner loop and outside it lives for the inner loop; for the outer too when it is made
+ * outside that. */
 TEST(builder_nested_lifetimes)
 {
     hn_pb *const b = hn_pb_new(t->arena);
@@ -107,13 +116,13 @@ TEST(builder_nested_lifetimes)
     const hn_pb_loop loop = { .trip = eight, .cond = HN_NO, .iter = HN_NO, .iter_buf = HN_NO };
     hn_plan p;
 
-    hm_call(b, HM_FILL, (uint32_t[]){ W(a) }, 1, &one, 1, one);                /* 0 */
-    hn_pb_loop_begin(b, &loop);                                                /* 1 */
-    hm_call(b, HM_FILL, (uint32_t[]){ W(c) }, 1, &one, 1, one);                /* 2 */
-    hn_pb_loop_begin(b, &loop);                                                /* 3 */
-    hm_call(b, HM_IADD, (uint32_t[]){ R(a), W(part) }, 2, &one, 1, one);       /* 4 */
-    hm_call(b, HM_IADD, (uint32_t[]){ R(c), W(part) }, 2, &one, 1, one);       /* 5 */
-    hm_call(b, HM_IADD, (uint32_t[]){ R(d), W(d) }, 2, &one, 1, one);          /* 6 */
+    hm_call(b, HM_FILL, (uint32_t[]){ W(a) }, 1, &one, 1, one);          /* 0 */
+    hn_pb_loop_begin(b, &loop);                                          /* 1 */
+    hm_call(b, HM_FILL, (uint32_t[]){ W(c) }, 1, &one, 1, one);          /* 2 */
+    hn_pb_loop_begin(b, &loop);                                          /* 3 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(a), W(part) }, 2, &one, 1, one); /* 4 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(c), W(part) }, 2, &one, 1, one); /* 5 */
+    hm_call(b, HM_IADD, (uint32_t[]){ R(d), W(d) }, 2, &one, 1, one);    /* 6 */
     hn_pb_loop_end(b);
     hm_call(b, HM_FILL, (uint32_t[]){ W(d) }, 1, &one, 1, one); /* 7 */
     hn_pb_loop_end(b);
@@ -161,7 +170,8 @@ TEST(builder_misuse_is_said)
     MISUSE("did not begin", hn_pb_if_begin(b, hn_pb_var(b, 0), NULL); hn_pb_if_end(b));
     MISUSE("may not write", hn_pb_step_read_to(b, hn_pb_const(b, 1), 0, HN_NO, HN_I64));
     MISUSE("no size", hn_pb_arena_buf(b, "x", 1000, 64));
-    MISUSE("known only while running", const uint32_t v = hn_pb_var(b, 0); hn_pb_output(b, "y", HN_F32, 1, &v));
+    MISUSE("known only while running", const uint32_t v = hn_pb_var(b, 0);
+           hn_pb_output(b, "y", HN_F32, 1, &v));
     MISUSE("too deeply", for (int i = 0; i < 40; i++) hn_pb_if_begin(b, hn_pb_var(b, 0), NULL));
 }
 
@@ -213,10 +223,12 @@ HARM(h_string, p->n_string--)
 HARM(h_if, step[0] = (hn_step){ .kind = HN_STEP_IF, .u.branch = { 0, 2, 0 } })
 HARM(h_if2, step[0] = (hn_step){ .kind = HN_STEP_IF, .u.branch = { 0, 1, UINT32_MAX } })
 HARM(h_loop, step[0] = (hn_step){ .kind = HN_STEP_LOOP, .u.loop = { 1, HN_NO, HN_NO, HN_NO, HN_NO, 0, 0 } })
-HARM(h_carry, step[0] = (hn_step){ .kind = HN_STEP_LOOP, .u.loop = { 1, 0, HN_NO, HN_NO, HN_NO, 0, 0x80000001 } })
+HARM(h_carry,
+     step[0] = (hn_step){ .kind = HN_STEP_LOOP, .u.loop = { 1, 0, HN_NO, HN_NO, HN_NO, 0, 0x80000001 } })
 HARM(h_shape, step[0] = (hn_step){ .kind = HN_STEP_SHAPE, .u.shape = { 0, 1 } })
 HARM(h_alloc, step[0] = (hn_step){ .kind = HN_STEP_ALLOC, .u.alloc = { 0, 1 } })
-HARM(h_read, step[0] = (hn_step){ .kind = HN_STEP_READ, .u.read = { step[1].u.kernel.trip_ps, 0, HN_NO, HN_F32 } })
+HARM(h_read,
+     step[0] = (hn_step){ .kind = HN_STEP_READ, .u.read = { step[1].u.kernel.trip_ps, 0, HN_NO, HN_F32 } })
 HARM(h_copy, step[0] = (hn_step){ .kind = HN_STEP_COPY, .u.copy = { 0, HN_NO, 1, HN_NO, 0 } })
 
 TEST(validate_refuses)

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../runtime/handmade.h"
 #include "base/os.h"
 #include "core/core.h"
-#include "../runtime/handmade.h"
 
 #define R(buf) ((buf) | HN_ARG_READ)
 #define W(buf) ((buf) | HN_ARG_WRITE)
@@ -41,7 +41,8 @@ static void write_weights(hn_test *t, const char *path, const char *store)
     CHECK(!hn_engine_writer_has_weight(w, da, "other", 16, &again));
     CHECK_OK(hn_engine_writer_weight(w, da, "", NULL, 16, &again, &dg), &dg);
     CHECK_EQ(again, ia);
-    CHECK_ERR(hn_engine_writer_weight(w, da, "", weight_a, 12, &again, &dg), HONE_E_INTERNAL, &dg, "12 and 16 bytes");
+    CHECK_ERR(hn_engine_writer_weight(w, da, "", weight_a, 12, &again, &dg), HONE_E_INTERNAL, &dg,
+              "12 and 16 bytes");
     const uint32_t a = hn_pb_weight_buf(b, "a", ia, 16), c = hn_pb_weight_buf(b, "b", ib, 16);
     hm_call(b, HM_ADD, (uint32_t[]){ R(a), R(c), W(hn_pb_io_buf(b, y)) }, 3, NULL, 0, n);
     CHECK_OK(hn_pb_finish(b, &plan, &dg), &dg);
@@ -85,7 +86,8 @@ TEST(engine_weights_inside)
 TEST(engine_weights_in_a_store)
 {
     char *const dir = temp_dir(t), *const path = hn_arena_printf(t->arena, "%s/m.hone", dir);
-    char *const store = hn_arena_printf(t->arena, "%s/weights", dir), *const moved = hn_arena_printf(t->arena, "%s/w2", dir);
+    char *const store = hn_arena_printf(t->arena, "%s/weights", dir), *const moved = hn_arena_printf(
+                                                                          t->arena, "%s/w2", dir);
     char text[HN_DIGEST_TEXT];
     hn_engine_file *f;
     hn_diag dg = { 0 };
@@ -99,12 +101,14 @@ TEST(engine_weights_in_a_store)
     char *const a = hn_arena_printf(t->arena, "%s/%s.w", moved,
                                     hn_digest_text(hn_weight_key(hn_hash128(weight_a, 16), ""), text));
     CHECK(truncate(a, 40) == 0);
-    CHECK_ERR(hn_engine_file_open(path, &(hn_engine_read_opts){ .store_dir = moved }, &f, &dg), HONE_E_FORMAT, &dg,
-              "damaged weight");
+    CHECK_ERR(hn_engine_file_open(path, &(hn_engine_read_opts){ .store_dir = moved }, &f, &dg), HONE_E_FORMAT,
+              &dg, "damaged weight");
     CHECK_OK(hn_write_file_atomic(a, (char[80]){ 1 }, 80, &dg), &dg); /* right size, wrong bytes */
-    CHECK_ERR(hn_engine_file_open(path, &(hn_engine_read_opts){ .store_dir = moved }, &f, &dg), HONE_E_FORMAT, &dg,
-              "damaged weight");
-    CHECK_OK(hn_engine_file_open(path, &(hn_engine_read_opts){ .store_dir = moved, .trust_weights = true }, &f, &dg), &dg);
+    CHECK_ERR(hn_engine_file_open(path, &(hn_engine_read_opts){ .store_dir = moved }, &f, &dg), HONE_E_FORMAT,
+              &dg, "damaged weight");
+    CHECK_OK(hn_engine_file_open(path, &(hn_engine_read_opts){ .store_dir = moved, .trust_weights = true },
+                                 &f, &dg),
+             &dg);
     hn_engine_file_close(f);
     CHECK(system(hn_arena_printf(t->arena, "rm -r '%s'", dir)) == 0);
 }

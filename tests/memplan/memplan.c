@@ -19,7 +19,8 @@ static void plan(hn_test *t, hn_mp_item *item, int n, unsigned orders, hn_mp_res
     int a, b;
 
     CHECK(hn_memplan(item, n, orders, work, ret));
-    if (!hn_memplan_check(item, n, ret->arena_bytes, &a, &b)) FAIL("items %d and %d of %d are badly placed", a, b, n);
+    if (!hn_memplan_check(item, n, ret->arena_bytes, &a, &b))
+        FAIL("items %d and %d of %d are badly placed", a, b, n);
     CHECK(ret->arena_bytes >= ret->bound_bytes);
 }
 
@@ -72,8 +73,10 @@ TEST(memplan_random)
         for (int i = 0; i < n; i++) {
             const int first = (int)(next(&seed) % (unsigned)n);
             const int life = next(&seed) % 8 == 0 ? (int)(next(&seed) % (unsigned)n) : (int)(next(&seed) % 4);
-            item[i] = (hn_mp_item){ .bytes = (int64_t)(next(&seed) % 100000), .first = first,
-                                    .last = first + life < n ? first + life : n - 1, .root = -1,
+            item[i] = (hn_mp_item){ .bytes = (int64_t)(next(&seed) % 100000),
+                                    .first = first,
+                                    .last = first + life < n ? first + life : n - 1,
+                                    .root = -1,
                                     .align = next(&seed) % 16 == 0 ? 256 : 0 };
         }
         plan(t, item, n, HN_MP_ALL, &r);
@@ -96,8 +99,10 @@ TEST(memplan_more_orders_are_never_worse)
     for (int round = 0; round < 100; round++) {
         for (int i = 0; i < 64; i++) {
             const int first = (int)(next(&seed) % 64);
-            item[i] = (hn_mp_item){ .bytes = (int64_t)(next(&seed) % 5000), .first = first,
-                                    .last = first + (int)(next(&seed) % 10), .root = -1 };
+            item[i] = (hn_mp_item){ .bytes = (int64_t)(next(&seed) % 5000),
+                                    .first = first,
+                                    .last = first + (int)(next(&seed) % 10),
+                                    .root = -1 };
         }
         plan(t, item, 64, HN_MP_QUICK, &quick);
         plan(t, item, 64, HN_MP_ALL, &all);
@@ -172,8 +177,10 @@ TEST(memplan_is_fast)
     int64_t best = INT64_MAX;
 
     for (int i = 0; i < 500; i++)
-        item[i] = (hn_mp_item){ .bytes = (int64_t)(next(&seed) % 1000000), .first = i,
-                                .last = i + 1 + (int)(next(&seed) % 6), .root = -1 };
+        item[i] = (hn_mp_item){ .bytes = (int64_t)(next(&seed) % 1000000),
+                                .first = i,
+                                .last = i + 1 + (int)(next(&seed) % 6),
+                                .root = -1 };
     void *const work = hn_arena_alloc(t->arena, hn_memplan_work_bytes(500), 1);
     for (int k = 0; k < 5; k++) {
         const int64_t t0 = hn_now_ns();

@@ -18,34 +18,41 @@ void *__wrap_aligned_alloc(size_t align, size_t n);
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
 
 static atomic_int n_alloc;
+static atomic_int fail_in; /* the n-th call from now fails, and all after it; 0: none */
+
+static bool fails(void)
+{
+    n_alloc++;
+    return fail_in && (fail_in == 1 || fail_in-- == 1);
+}
 
 void *__wrap_malloc(size_t n)
 {
-    n_alloc++;
+    if (fails()) return NULL;
     return __real_malloc(n);
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    n_alloc++;
+    if (fails()) return NULL;
     return __real_calloc(n, size);
 }
 
 void *__wrap_realloc(void *p, size_t n)
 {
-    n_alloc++;
+    if (fails()) return NULL;
     return __real_realloc(p, n);
 }
 
 void *__wrap_aligned_alloc(size_t align, size_t n)
 {
-    n_alloc++;
+    if (fails()) return NULL;
     return __real_aligned_alloc(align, n);
 }
 
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
-    n_alloc++;
+    if (fails()) return MAP_FAILED;
     return __real_mmap(at, n, prot, flags, fd, offset);
 }
 
@@ -106,4 +113,52 @@ TEST(runtime_set_shape_allocates_only_to_grow)
     }
     hn_context_destroy(c);
     hn_engine_unref(e);
+}
+
+/* Out of memory at any point is one clear error and loses nothing. */
+static hone_status open_and_run(void *data, size_t n, hn_diag *dg)
+{
+    const hn_engine_opts o = { .fn = hm_kernels, .n_fn = HM_N };
+    static float x[64];
+    hn_engine_file *f;
+    hn_engine *e;
+    hn_context *c;
+
+    HN_TRY(hn_engine_file_open_memory(data, n, NULL, &f, dg));
+    hone_status s = hn_engine_from_file(f, &o, &e, dg);
+    if (s) {
+        hn_engine_file_close(f);
+        return s;
+    }
+    s = hn_context_create(e, &(hn_context_opts){ .max_threads = 1 }, &c, dg);
+    hn_engine_unref(e);
+    if (s) return s;
+    s = hn_context_set_input_shape(c, 0, 1, &(int64_t){ 64 }, dg);
+    if (!s) s = hn_context_bind(c, 0, x, sizeof(x), dg);
+    if (!s) s = hn_context_set_profiling(c, true, dg);
+    if (!s) s = hn_context_run(c, dg);
+    hn_context_destroy(c);
+    return s;
+}
+
+TEST(runtime_out_of_memory_anywhere)
+{
+    hn_diag dg = { 0 };
+    void *data;
+    size_t n;
+    int k = 1;
+
+    hm_image(t, hm_compact(t), NULL, &data, &n);
+    for (; k < 1000; k++) {
+        hn_test_note("allocation %d fails", k);
+        fail_in = k;
+        const hone_status s = open_and_run(data, n, &dg);
+        fail_in = 0;
+        if (!s) break;
+        CHECK_EQ(s, HONE_E_NOMEM);
+        CHECK(dg.message[0]);
+        hn_diag_clear(&dg);
+    }
+    CHECK(k > 8 && k < 1000);
+    free(data);
 }

@@ -113,20 +113,27 @@ static void k_fill(void *const *buf, const int64_t *arg, int64_t lo, int64_t hi,
 }
 
 const hn_kernel_fn hm_kernels[HM_N] = {
-    [HM_ADD] = k_add, [HM_SCALE] = k_scale, [HM_NONZERO] = k_nonzero, [HM_IADD] = k_iadd, [HM_SUM] = k_sum,
-    [HM_FTZ] = k_ftz, [HM_SCRATCH] = k_scratch, [HM_GATHER] = k_gather, [HM_LESS] = k_less, [HM_SPIN] = k_spin,
-    [HM_FILL] = k_fill,
+    [HM_ADD] = k_add,   [HM_SCALE] = k_scale, [HM_NONZERO] = k_nonzero, [HM_IADD] = k_iadd,
+    [HM_SUM] = k_sum,   [HM_FTZ] = k_ftz,     [HM_SCRATCH] = k_scratch, [HM_GATHER] = k_gather,
+    [HM_LESS] = k_less, [HM_SPIN] = k_spin,   [HM_FILL] = k_fill,
 };
 
 /* ---- making ---- */
 void hm_call(hn_pb *b, int kernel, const uint32_t *buf, uint32_t n_buf, const uint32_t *arg, uint32_t n_arg,
              uint32_t extent)
 {
-    static const char *const name[HM_N] = { "add", "scale", "nonzero", "iadd", "sum", "ftz", "scratch", "gather", "less",
-                                            "spin", "fill" };
+    static const char *const name[HM_N] = { "add",     "scale",  "nonzero", "iadd", "sum", "ftz",
+                                            "scratch", "gather", "less",    "spin", "fill" };
     const hn_pb_call c = {
-        .kernel = hn_pb_kernel(b, name[kernel], (uint64_t)kernel, n_buf, n_arg), .buf = buf, .n_buf = n_buf, .arg = arg,
-        .n_arg = n_arg, .extent = extent, .trip_ps = hn_pb_const(b, 0), .scratch = HN_NO, .origin = name[kernel],
+        .kernel = hn_pb_kernel(b, name[kernel], (uint64_t)kernel, n_buf, n_arg),
+        .buf = buf,
+        .n_buf = n_buf,
+        .arg = arg,
+        .n_arg = n_arg,
+        .extent = extent,
+        .trip_ps = hn_pb_const(b, 0),
+        .scratch = HN_NO,
+        .origin = name[kernel],
     };
     hn_pb_step_kernel(b, &c);
 }
@@ -140,7 +147,8 @@ void hm_image(hn_test *t, hn_pb *b, hn_engine_writer *w, void **ret, size_t *ret
     (void)t;
     CHECK_OK(hn_pb_finish(b, &plan, &dg), &dg);
     if (!w) CHECK_OK(hn_engine_writer_create(NULL, NULL, &w, &dg), &dg);
-    CHECK_OK(hn_engine_writer_finish_memory(w, &plan, code, sizeof(code), "{\"made\": \"by hand\"}", ret, ret_bytes, &dg),
+    CHECK_OK(hn_engine_writer_finish_memory(w, &plan, code, sizeof(code), "{\"made\": \"by hand\"}", ret,
+                                            ret_bytes, &dg),
              &dg);
     hn_engine_writer_destroy(w);
 }
@@ -191,7 +199,8 @@ hn_pb *hm_add_scale(hn_test *t)
 hn_pb *hm_compact(hn_test *t)
 {
     hn_pb *const b = hn_pb_new(t->arena);
-    const uint32_t n = hn_pb_reg(b), one = hn_pb_const(b, 1), four = hn_pb_const(b, 4), eight = hn_pb_const(b, 8);
+    const uint32_t n = hn_pb_reg(b), one = hn_pb_const(b, 1), four = hn_pb_const(b, 4),
+                   eight = hn_pb_const(b, 8);
     const uint32_t x = hn_pb_input(b, "x", HN_F32, 1, &n);
     const uint32_t k = hn_pb_var(b, 0), bytes = hn_pb_var(b, 0);
     const uint32_t out = hn_pb_output_grows(b, "out", HN_F32, 1, &k, bytes);
@@ -212,7 +221,8 @@ hn_pb *hm_compact(hn_test *t)
 hn_pb *hm_loop(hn_test *t)
 {
     hn_pb *const b = hn_pb_new(t->arena);
-    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), five = hn_pb_const(b, 5), eight = hn_pb_const(b, 8);
+    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), five = hn_pb_const(b, 5),
+                   eight = hn_pb_const(b, 8);
     const uint32_t trip_in = hn_pb_input(b, "trip", HN_I64, 0, NULL);
     const uint32_t iter = hn_pb_var(b, 0), size = hn_pb_var(b, 0);
     const uint32_t v = hn_pb_output(b, "v", HN_I64, 0, NULL);
@@ -223,8 +233,13 @@ hn_pb *hm_loop(hn_test *t)
     const uint32_t trip = hn_pb_step_read(b, hn_pb_io_buf(b, trip_in), HN_NO, HN_I64);
     hm_call(b, HM_FILL, (uint32_t[]){ W(in) }, 1, &zero, 1, one);
     hn_pb_step_alloc(b, &sb, 1);
-    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = trip, .cond = HN_NO, .iter = iter, .iter_buf = HN_NO,
-                                       .carry = (uint32_t[]){ in, out }, .n_carry = 1, .origin = "loop" });
+    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = trip,
+                                       .cond = HN_NO,
+                                       .iter = iter,
+                                       .iter_buf = HN_NO,
+                                       .carry = (uint32_t[]){ in, out },
+                                       .n_carry = 1,
+                                       .origin = "loop" });
     hm_call(b, HM_IADD, (uint32_t[]){ R(in), W(out) }, 2, &five, 1, one);
     hn_pb_step_append(b, sb, out, eight);
     hn_pb_loop_end(b);

@@ -73,11 +73,14 @@ TEST(runtime_says_what_is_wrong)
     CHECK_ERR(hn_context_set_input_shape(c, 0, 1, &(int64_t){ 5000 }, &dg), HONE_E_SHAPE, &dg,
               "input \"x\" axis 0 is 5000, the profile allows 1 to 4096");
     CHECK_ERR(hn_context_set_input_shape(c, 0, 1, &(int64_t){ -1 }, &dg), HONE_E_SHAPE, &dg, "axis 0 is -1");
-    CHECK_ERR(hn_context_set_input_shape(c, 0, 2, (int64_t[]){ 1, 1 }, &dg), HONE_E_SHAPE, &dg, "rank 1, not 2");
-    CHECK_ERR(hn_context_set_input_shape(c, 2, 1, (int64_t[]){ 1 }, &dg), HONE_E_INVALID, &dg, "is an output");
+    CHECK_ERR(hn_context_set_input_shape(c, 0, 2, (int64_t[]){ 1, 1 }, &dg), HONE_E_SHAPE, &dg,
+              "rank 1, not 2");
+    CHECK_ERR(hn_context_set_input_shape(c, 2, 1, (int64_t[]){ 1 }, &dg), HONE_E_INVALID, &dg,
+              "is an output");
     CHECK_ERR(hn_context_set_input_shape(c, 3, 1, (int64_t[]){ 1 }, &dg), HONE_E_INVALID, &dg, "3 of 3");
     CHECK_OK(hn_context_set_input_shape(c, 0, 1, &(int64_t){ 8 }, &dg), &dg);
-    CHECK_ERR(hn_context_prepare(c, &dg), HONE_E_SHAPE, &dg, "input \"y\" axis 0 is 64 but \"n\" is 8 (input \"x\" axis 0)");
+    CHECK_ERR(hn_context_prepare(c, &dg), HONE_E_SHAPE, &dg,
+              "input \"y\" axis 0 is 64 but \"n\" is 8 (input \"x\" axis 0)");
     CHECK_OK(hn_context_set_input_shape(c, 1, 1, &(int64_t){ 8 }, &dg), &dg);
     CHECK_ERR(hn_context_bind(c, 0, (char *)x + 1, 31, &dg), HONE_E_INVALID, &dg, "aligned to 4 bytes");
     CHECK_OK(hn_context_bind(c, 0, x, sizeof(x), &dg), &dg);
@@ -109,7 +112,8 @@ TEST(runtime_memory_ceiling_names_the_tensor)
     CHECK_OK(hn_context_set_input_shape(c, 1, 1, &(int64_t){ 2 }, &dg), &dg);
     CHECK_OK(hn_context_prepare(c, &dg), &dg);
     hn_context_destroy(c);
-    CHECK_ERR(hn_context_create(e, &(hn_context_opts){ .profile = 1 }, &c, &dg), HONE_E_INVALID, &dg, "profile 1 of 1");
+    CHECK_ERR(hn_context_create(e, &(hn_context_opts){ .profile = 1 }, &c, &dg), HONE_E_INVALID, &dg,
+              "profile 1 of 1");
     hn_engine_unref(e);
 }
 
@@ -203,9 +207,11 @@ TEST(runtime_heap_ceiling_while_running)
 static hn_pb *while_model(hn_test *t)
 {
     hn_pb *const b = hn_pb_new(t->arena);
-    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), three = hn_pb_const(b, 3), eight = hn_pb_const(b, 8);
+    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), three = hn_pb_const(b, 3),
+                   eight = hn_pb_const(b, 8);
     const uint32_t limit_in = hn_pb_input(b, "limit", HN_I64, 0, NULL);
-    const uint32_t v = hn_pb_output(b, "v", HN_I64, 0, NULL), turns = hn_pb_output(b, "last_turn", HN_I64, 0, NULL);
+    const uint32_t v = hn_pb_output(b, "v", HN_I64, 0, NULL),
+                   turns = hn_pb_output(b, "last_turn", HN_I64, 0, NULL);
     const uint32_t in = hn_pb_arena_buf(b, "in", eight, 64), out = hn_pb_arena_buf(b, "out", eight, 64);
     const uint32_t more = hn_pb_arena_buf(b, "more", one, 64), turn = hn_pb_arena_buf(b, "turn", eight, 64);
     const uint32_t cond = hn_pb_var(b, 0), turns_b = hn_pb_io_buf(b, turns);
@@ -215,8 +221,12 @@ static hn_pb *while_model(hn_test *t)
     hm_call(b, HM_FILL, (uint32_t[]){ W(turns_b) }, 1, &zero, 1, one);
     hm_call(b, HM_LESS, (uint32_t[]){ R(in), W(more) }, 2, &limit, 1, one);
     hn_pb_step_read_to(b, cond, more, HN_NO, HN_BOOL);
-    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = HN_NO, .cond = cond, .iter = HN_NO, .iter_buf = turn,
-                                       .carry = (uint32_t[]){ in, out }, .n_carry = 1 });
+    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = HN_NO,
+                                       .cond = cond,
+                                       .iter = HN_NO,
+                                       .iter_buf = turn,
+                                       .carry = (uint32_t[]){ in, out },
+                                       .n_carry = 1 });
     hm_call(b, HM_IADD, (uint32_t[]){ R(in), W(out) }, 2, &three, 1, one);
     hn_pb_step_copy(b, turns_b, HN_NO, turn, HN_NO, eight);
     hm_call(b, HM_LESS, (uint32_t[]){ R(out), W(more) }, 2, &limit, 1, one);
@@ -249,7 +259,8 @@ TEST(runtime_loop_on_a_condition)
 static hn_pb *if_model(hn_test *t)
 {
     hn_pb *const b = hn_pb_new(t->arena);
-    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), ten = hn_pb_const(b, 10), twenty = hn_pb_const(b, 20);
+    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), ten = hn_pb_const(b, 10),
+                   twenty = hn_pb_const(b, 20);
     const uint32_t eight = hn_pb_const(b, 8);
     const uint32_t ci = hn_pb_input(b, "cond", HN_BOOL, 0, NULL), x = hn_pb_input(b, "x", HN_I64, 0, NULL);
     const uint32_t y = hn_pb_output(b, "y", HN_I64, 0, NULL), z = hn_pb_output(b, "z", HN_I64, 0, NULL);
@@ -292,11 +303,13 @@ TEST(runtime_if)
     hn_engine_unref(e);
 }
 
-/* Nested loops: total = outer * inner turns, with sizes that grow with the turn: a heap buffer sized by (i + 1) * 8. */
+/* Nested loops: total = outer * inner turns, with sizes that grow with the turn: a heap buffer sized by (i +
+ * 1) * 8. */
 static hn_pb *nested_model(hn_test *t)
 {
     hn_pb *const b = hn_pb_new(t->arena);
-    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), eight = hn_pb_const(b, 8), four = hn_pb_const(b, 4);
+    const uint32_t zero = hn_pb_const(b, 0), one = hn_pb_const(b, 1), eight = hn_pb_const(b, 8),
+                   four = hn_pb_const(b, 4);
     const uint32_t inner = hn_pb_const(b, 3);
     const uint32_t v = hn_pb_output(b, "v", HN_I64, 0, NULL);
     const uint32_t a = hn_pb_arena_buf(b, "a", eight, 64), c = hn_pb_arena_buf(b, "c", eight, 64);
@@ -309,8 +322,12 @@ static hn_pb *nested_model(hn_test *t)
     hn_pb_calc_to(b, size, HN_S_MUL, n, eight, 0);
     hn_pb_step_alloc(b, &heap, 1);
     hm_call(b, HM_FILL, (uint32_t[]){ W(heap) }, 1, &n, 1, n);
-    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = inner, .cond = HN_NO, .iter = j, .iter_buf = HN_NO,
-                                       .carry = (uint32_t[]){ a, c }, .n_carry = 1 });
+    hn_pb_loop_begin(b, &(hn_pb_loop){ .trip = inner,
+                                       .cond = HN_NO,
+                                       .iter = j,
+                                       .iter_buf = HN_NO,
+                                       .carry = (uint32_t[]){ a, c },
+                                       .n_carry = 1 });
     /* the last element of heap is n: add it */
     const uint32_t last = hn_pb_step_read(b, heap, hn_pb_calc(b, HN_S_SUB, n, one, 0), HN_I64);
     hm_call(b, HM_IADD, (uint32_t[]){ R(a), W(c) }, 2, &last, 1, one);
@@ -339,9 +356,11 @@ TEST(runtime_nested_loops)
 static hn_pb *parts_model(hn_test *t)
 {
     hn_pb *const b = hn_pb_new(t->arena);
-    const uint32_t one = hn_pb_const(b, 1), two = hn_pb_const(b, 2), four = hn_pb_const(b, 4), eight = hn_pb_const(b, 8);
+    const uint32_t one = hn_pb_const(b, 1), two = hn_pb_const(b, 2), four = hn_pb_const(b, 4),
+                   eight = hn_pb_const(b, 8);
     const uint32_t at = hn_pb_input(b, "at", HN_I64, 0, NULL);
-    const uint32_t out = hn_pb_output(b, "out", HN_I64, 1, &four), pick = hn_pb_output(b, "pick", HN_I64, 0, NULL);
+    const uint32_t out = hn_pb_output(b, "out", HN_I64, 1, &four),
+                   pick = hn_pb_output(b, "pick", HN_I64, 0, NULL);
     const uint32_t whole = hn_pb_arena_buf(b, "whole", hn_pb_const(b, 32), 64);
     const uint32_t lo = hn_pb_part(b, "lo", whole, HN_NO, hn_pb_const(b, 16));
     const uint32_t hi = hn_pb_part(b, "hi", whole, hn_pb_const(b, 16), hn_pb_const(b, 16));
@@ -373,7 +392,8 @@ TEST(runtime_parts)
         CHECK(memcmp(out, want, sizeof(want)) == 0);
         CHECK_EQ(pick, want[at] + 1);
     }
-    CHECK_ERR(hn_context_run(c, &dg), HONE_E_SHAPE, &dg, "\"some\" would take bytes 32 to 40 of \"whole\", which has 32");
+    CHECK_ERR(hn_context_run(c, &dg), HONE_E_SHAPE, &dg,
+              "\"some\" would take bytes 32 to 40 of \"whole\", which has 32");
     at = -1;
     CHECK_ERR(hn_context_run(c, &dg), HONE_E_SHAPE, &dg, "bytes -8 to 0");
     hn_context_destroy(c);
@@ -390,10 +410,16 @@ TEST(runtime_shape_program)
     hn_pb_input_dim(b, m, x, 1);
     const uint32_t sub = hn_pb_calc(b, HN_S_SUB, n, m, 0);
     const uint32_t d[] = {
-        hn_pb_calc(b, HN_S_ADD, n, m, 0),         hn_pb_calc(b, HN_S_MUL, n, m, 0),      hn_pb_calc(b, HN_S_MIN, n, m, 0),
-        hn_pb_calc(b, HN_S_MAX, sub, seven, 0),   hn_pb_calc(b, HN_S_MOD, sub, seven, 0), hn_pb_calc(b, HN_S_EQ, n, m, 0),
-        hn_pb_calc(b, HN_S_LT, n, m, 0),          hn_pb_calc(b, HN_S_SELECT, hn_pb_calc(b, HN_S_LT, n, m, 0), n, m),
-        hn_pb_calc(b, HN_S_CEILDIV, n, seven, 0), hn_pb_calc(b, HN_S_ADD, hn_pb_calc(b, HN_S_FLOORDIV, sub, seven, 0), seven, 0),
+        hn_pb_calc(b, HN_S_ADD, n, m, 0),
+        hn_pb_calc(b, HN_S_MUL, n, m, 0),
+        hn_pb_calc(b, HN_S_MIN, n, m, 0),
+        hn_pb_calc(b, HN_S_MAX, sub, seven, 0),
+        hn_pb_calc(b, HN_S_MOD, sub, seven, 0),
+        hn_pb_calc(b, HN_S_EQ, n, m, 0),
+        hn_pb_calc(b, HN_S_LT, n, m, 0),
+        hn_pb_calc(b, HN_S_SELECT, hn_pb_calc(b, HN_S_LT, n, m, 0), n, m),
+        hn_pb_calc(b, HN_S_CEILDIV, n, seven, 0),
+        hn_pb_calc(b, HN_S_ADD, hn_pb_calc(b, HN_S_FLOORDIV, sub, seven, 0), seven, 0),
     };
     CHECK_EQ(hn_pb_calc(b, HN_S_ADD, n, m, 0), d[0]); /* shared */
     CHECK_EQ(hn_pb_calc(b, HN_S_MUL, n, hn_pb_const(b, 1), 0), n);
@@ -411,7 +437,8 @@ TEST(runtime_shape_program)
         CHECK_OK(hn_context_set_input_shape(c, 0, 2, (int64_t[]){ i, j }, &dg), &dg);
         CHECK_OK(hn_context_prepare(c, &dg), &dg);
         CHECK_OK(hn_context_shape(c, 1, &rank, got, &dg), &dg);
-        const int64_t want[] = { i + j, i * j, HN_MIN(i, j), HN_MAX(s, 7), s - 7 * f, i == j, i < j, HN_MIN(i, j), (i + 6) / 7, f + 7 };
+        const int64_t want[] = { i + j,  i * j, HN_MIN(i, j), HN_MAX(s, 7), s - 7 * f,
+                                 i == j, i < j, HN_MIN(i, j), (i + 6) / 7,  f + 7 };
         for (int k = 0; k < rank; k++)
             CHECK_EQ(got[k], want[k]);
     }
@@ -504,4 +531,96 @@ TEST(runtime_runs_code_from_a_file)
 #else
     SKIP("machine code for x86-64");
 #endif
+}
+
+/* ---- poison ---- */
+static hn_pb *(*const models[])(hn_test *) = { hm_loop, while_model, if_model, nested_model, parts_model };
+
+/* Sound plans give the same with every dead byte overwritten. */
+TEST(runtime_poison_leaves_sound_plans_alone)
+{
+    for (int m = 0; m < HN_COUNT(models); m++) {
+        hn_engine *const e = hm_engine(t, models[m](t), NULL);
+        hn_context *const c[] = { hm_context(e, NULL), hm_context(e, &(hn_context_opts){ .poison = true }) };
+        int64_t in[2] = { 3, 7 };
+        hn_diag dg = { 0 };
+
+        for (int k = 0; k < 2; k++) {
+            for (uint32_t i = 0; i < hn_engine_get_plan(e)->n_io; i++)
+                if (hn_engine_get_plan(e)->io[i].flags == HN_IO_INPUT)
+                    CHECK_OK(hn_context_bind(c[k], (int)i, &in[i], 8, &dg), &dg);
+            for (int r = 0; r < 3; r++)
+                CHECK_OK(hn_context_run(c[k], &dg), &dg);
+        }
+        for (uint32_t i = 0; i < hn_engine_get_plan(e)->n_io; i++) {
+            if (hn_engine_get_plan(e)->io[i].flags == HN_IO_INPUT) continue;
+            const int64_t bytes = hn_context_io_bytes(c[0], (int)i);
+            CHECK_EQ(hn_context_io_bytes(c[1], (int)i), bytes);
+            CHECK(memcmp(hn_context_output_data(c[0], (int)i), hn_context_output_data(c[1], (int)i),
+                         (size_t)bytes) == 0);
+        }
+        hn_context_destroy(c[0]);
+        hn_context_destroy(c[1]);
+        hn_engine_unref(e);
+    }
+}
+
+/* And it shows a life that ends too early. */
+TEST(runtime_poison_shows_short_lives)
+{
+    static const uint8_t code[64] = { 0xC3 };
+    const hn_engine_opts o = { .fn = hm_kernels, .n_fn = HM_N };
+    float x[64], z[64];
+    hn_engine_writer *w;
+    hn_diag dg = { 0 };
+    hn_engine *e;
+    hn_plan plan;
+    size_t n;
+    void *data;
+
+    CHECK_OK(hn_pb_finish(hm_add_scale(t), &plan, &dg), &dg);
+    hn_plan_buf *const buf = hn_arena_memdup(t->arena, plan.buf, plan.n_buf * sizeof(*plan.buf));
+    for (uint32_t i = 0; i < plan.n_buf; i++)
+        if (buf[i].kind == HN_BUF_ARENA) buf[i].last = 0;
+    plan.buf = buf;
+    CHECK_OK(hn_engine_writer_create(NULL, NULL, &w, &dg), &dg);
+    CHECK_OK(hn_engine_writer_finish_memory(w, &plan, code, sizeof(code), "{}", &data, &n, &dg), &dg);
+    hn_engine_writer_destroy(w);
+    CHECK_OK(hn_engine_from_memory(data, n, &o, &e, &dg), &dg);
+    for (int i = 0; i < 64; i++)
+        x[i] = 1;
+    for (int k = 0; k < 2; k++) {
+        hn_context *const c = hm_context(e, &(hn_context_opts){ .poison = k == 1 });
+        CHECK_OK(hn_context_bind(c, 0, x, sizeof(x), &dg), &dg);
+        CHECK_OK(hn_context_bind(c, 1, x, sizeof(x), &dg), &dg);
+        CHECK_OK(hn_context_bind(c, 2, z, sizeof(z), &dg), &dg);
+        CHECK_OK(hn_context_run(c, &dg), &dg);
+        CHECK(k == 0 ? z[0] == 6 : z[0] != z[0]);
+        hn_context_destroy(c);
+    }
+    hn_engine_unref(e);
+}
+
+/* A cache updated in place: one memory is input and output. */
+TEST(runtime_input_bound_as_output)
+{
+    hn_pb *const b = hn_pb_new(t->arena);
+    const uint32_t n = hn_pb_const(b, 100), three = hn_pb_const(b, 3);
+    const uint32_t x = hn_pb_input(b, "past", HN_F32, 1, &n), y = hn_pb_output(b, "present", HN_F32, 1, &n);
+    float cache[100];
+    hn_diag dg = { 0 };
+
+    hm_call(b, HM_SCALE, (uint32_t[]){ R(hn_pb_io_buf(b, x)), W(hn_pb_io_buf(b, y)) }, 2, &three, 1, n);
+    hn_engine *const e = hm_engine(t, b, NULL);
+    hn_context *const c = hm_context(e, NULL);
+    for (int i = 0; i < 100; i++)
+        cache[i] = (float)i;
+    CHECK_OK(hn_context_bind(c, 0, cache, sizeof(cache), &dg), &dg);
+    CHECK_OK(hn_context_bind(c, 1, cache, sizeof(cache), &dg), &dg);
+    CHECK_OK(hn_context_run(c, &dg), &dg);
+    CHECK_OK(hn_context_run(c, &dg), &dg);
+    for (int i = 0; i < 100; i++)
+        CHECK(cache[i] == 9 * (float)i);
+    hn_context_destroy(c);
+    hn_engine_unref(e);
 }

@@ -24,9 +24,15 @@ static hn_engine *spin_engine(hn_test *t, int64_t n, int64_t trip_ps, uint32_t g
     const uint32_t buf[] = { R(hn_pb_io_buf(b, x)), W(hn_pb_io_buf(b, y)) };
 
     for (int k = 0; k < 4; k++)
-        hn_pb_step_kernel(b, &(hn_pb_call){ .kernel = hn_pb_kernel(b, "spin", HM_SPIN, 2, 1), .buf = buf, .n_buf = 2,
-                                            .arg = &idle, .n_arg = 1, .extent = len, .grain = grain,
-                                            .trip_ps = hn_pb_const(b, trip_ps), .scratch = HN_NO });
+        hn_pb_step_kernel(b, &(hn_pb_call){ .kernel = hn_pb_kernel(b, "spin", HM_SPIN, 2, 1),
+                                            .buf = buf,
+                                            .n_buf = 2,
+                                            .arg = &idle,
+                                            .n_arg = 1,
+                                            .extent = len,
+                                            .grain = grain,
+                                            .trip_ps = hn_pb_const(b, trip_ps),
+                                            .scratch = HN_NO });
     return hm_engine(t, b, NULL);
 }
 
@@ -68,8 +74,10 @@ TEST(runtime_split)
 
     for (int k = 0; k < 20000; k++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        const hn_launch l = { .extent = 1 + (int64_t)(seed >> 40) % (k % 3 ? 100 : 1000000), .grain = 1 + (int64_t)(seed >> 33) % 20,
-                              .trip_ps = k % 5 ? (int64_t)(seed >> 30) % 1000000 : 0, .max_threads = k % 4 ? 0 : 3 };
+        const hn_launch l = { .extent = 1 + (int64_t)(seed >> 40) % (k % 3 ? 100 : 1000000),
+                              .grain = 1 + (int64_t)(seed >> 33) % 20,
+                              .trip_ps = k % 5 ? (int64_t)(seed >> 30) % 1000000 : 0,
+                              .max_threads = k % 4 ? 0 : 3 };
         const int threads = 1 + (int)(seed >> 50) % 64;
         hn_launch_split(&l, threads, &slices, &trips);
         CHECK(trips >= 1 && slices >= 1 && slices <= 4 * threads);
@@ -78,9 +86,11 @@ TEST(runtime_split)
         if (l.trip_ps > 0 && l.extent * l.trip_ps < 4000000) CHECK_EQ(slices, 1);
         if (l.max_threads) CHECK(slices <= 12);
     }
-    hn_launch_split(&(hn_launch){ .extent = INT64_MAX, .grain = INT64_MAX, .trip_ps = INT64_MAX }, 64, &slices, &trips);
+    hn_launch_split(&(hn_launch){ .extent = INT64_MAX, .grain = INT64_MAX, .trip_ps = INT64_MAX }, 64,
+                    &slices, &trips);
     CHECK_EQ(slices, 1);
-    hn_launch_split(&(hn_launch){ .extent = INT64_MAX, .grain = 1, .trip_ps = INT64_MAX }, 64, &slices, &trips);
+    hn_launch_split(&(hn_launch){ .extent = INT64_MAX, .grain = 1, .trip_ps = INT64_MAX }, 64, &slices,
+                    &trips);
     CHECK_EQ(slices, 256);
 }
 
@@ -89,15 +99,20 @@ TEST(runtime_scratch_is_each_threads_own)
 {
     enum { TRIPS = 200, WIDE = 500 };
     hn_pb *const b = hn_pb_new(t->arena);
-    const uint32_t trips = hn_pb_const(b, TRIPS), wide = hn_pb_const(b, WIDE), n = hn_pb_const(b, TRIPS * WIDE);
+    const uint32_t trips = hn_pb_const(b, TRIPS), wide = hn_pb_const(b, WIDE),
+                   n = hn_pb_const(b, TRIPS * WIDE);
     const uint32_t x = hn_pb_input(b, "x", HN_F32, 1, &n), y = hn_pb_output(b, "y", HN_F32, 1, &n);
     static float in[TRIPS * WIDE];
     hn_diag dg = { 0 };
 
-    hn_pb_step_kernel(b, &(hn_pb_call){
-        .kernel = hn_pb_kernel(b, "scratch", HM_SCRATCH, 2, 1), .n_buf = 2, .arg = &wide, .n_arg = 1, .extent = trips,
-        .buf = (uint32_t[]){ R(hn_pb_io_buf(b, x)), W(hn_pb_io_buf(b, y)) }, .trip_ps = hn_pb_const(b, 1000000),
-        .scratch = hn_pb_const(b, 4 * WIDE) });
+    hn_pb_step_kernel(b, &(hn_pb_call){ .kernel = hn_pb_kernel(b, "scratch", HM_SCRATCH, 2, 1),
+                                        .n_buf = 2,
+                                        .arg = &wide,
+                                        .n_arg = 1,
+                                        .extent = trips,
+                                        .buf = (uint32_t[]){ R(hn_pb_io_buf(b, x)), W(hn_pb_io_buf(b, y)) },
+                                        .trip_ps = hn_pb_const(b, 1000000),
+                                        .scratch = hn_pb_const(b, 4 * WIDE) });
     hn_engine *const e = hm_engine(t, b, NULL);
     hn_context *const c = hm_context(e, &(hn_context_opts){ .max_threads = 4 });
     for (int i = 0; i < TRIPS * WIDE; i++)
@@ -170,8 +185,9 @@ static void *call_many(void *user)
 
     me->ok = true;
     for (int round = 0; round < 5 && me->ok; round++) { /* made and dropped while others run */
-        me->ok = !hn_context_create(me->engine, &(hn_context_opts){ .max_threads = 1 + me->id % 4 }, &c, &dg) &&
-                 !hn_context_bind(c, 0, x, sizeof(x), &dg) && !hn_context_bind(c, 1, y, sizeof(y), &dg);
+        me->ok =
+            !hn_context_create(me->engine, &(hn_context_opts){ .max_threads = 1 + me->id % 4 }, &c, &dg) &&
+            !hn_context_bind(c, 0, x, sizeof(x), &dg) && !hn_context_bind(c, 1, y, sizeof(y), &dg);
         for (int r = 0; r < 40 && me->ok; r++)
             me->ok = call_once(c, 1 + (r * 97 + me->id * 13) % 4096, x, y, me->id);
         hn_context_destroy(c);
@@ -208,7 +224,8 @@ static void *cancel_soon(void *user)
 
 TEST(runtime_cancel)
 {
-    hn_engine *const e = hm_engine(t, hm_loop(t), hn_device_null()); /* nothing executes, so memory is what it costs */
+    hn_engine *const e =
+        hm_engine(t, hm_loop(t), hn_device_null()); /* nothing executes, so memory is what it costs */
     hn_context *const c = hm_context(e, NULL);
     int64_t trip = INT64_MAX, v;
     hn_diag dg = { 0 };
@@ -222,5 +239,33 @@ TEST(runtime_cancel)
     trip = 2;
     CHECK_OK(hn_context_run(c, &dg), &dg);
     hn_context_destroy(c);
+    hn_engine_unref(e);
+}
+
+/* ---- large copies ---- */
+TEST(runtime_large_copy)
+{
+    enum { N = 1000003 };
+    hn_pb *const b = hn_pb_new(t->arena);
+    const uint32_t n = hn_pb_const(b, N);
+    const uint32_t x = hn_pb_input(b, "x", HN_U8, 1, &n), y = hn_pb_output(b, "y", HN_U8, 1, &n);
+    static uint8_t in[N], out[N + 64];
+    hn_diag dg = { 0 };
+
+    hn_pb_step_copy(b, hn_pb_io_buf(b, y), HN_NO, hn_pb_io_buf(b, x), HN_NO, n);
+    hn_engine *const e = hm_engine(t, b, NULL);
+    for (int i = 0; i < N; i++)
+        in[i] = (uint8_t)(i * 7 + i / 256);
+    for (int threads = 1; threads <= 4; threads++) {
+        hn_context *const c = hm_context(e, &(hn_context_opts){ .max_threads = threads });
+        memset(out, 0xee, sizeof(out));
+        CHECK_OK(hn_context_bind(c, 0, in, sizeof(in), &dg), &dg);
+        CHECK_OK(hn_context_bind(c, 1, out, N, &dg), &dg);
+        CHECK_OK(hn_context_run(c, &dg), &dg);
+        CHECK(memcmp(in, out, N) == 0);
+        for (int i = N; i < N + 64; i++)
+            CHECK(out[i] == 0xee);
+        hn_context_destroy(c);
+    }
     hn_engine_unref(e);
 }

@@ -1,6 +1,7 @@
 /*
- * A worker's state word goes IDLE -> POSTED -> RUNNING -> IDLE. Whoever leases it posts; the worker claims the post, or the
- * lessee takes it back: all slices may be done before a parked or descheduled worker wakes, and nobody should wait for it.
+ * A worker's state word goes IDLE -> POSTED -> RUNNING -> IDLE. Whoever leases it posts; the worker claims
+ * the post, or the lessee takes it back: all slices may be done before a parked or descheduled worker wakes,
+ * and nobody should wait for it.
  *
  * Workers spin while leased and for SPIN_NS after, then park on the state word (futex).
  */
@@ -72,7 +73,8 @@ static void *work(void *user)
     for (;;) {
         unsigned want = POSTED;
         await_post(w);
-        if (!atomic_compare_exchange_strong_explicit(&w->state, &want, RUNNING, memory_order_acquire, memory_order_relaxed))
+        if (!atomic_compare_exchange_strong_explicit(&w->state, &want, RUNNING, memory_order_acquire,
+                                                     memory_order_relaxed))
             continue; /* taken back */
         w->fn(w->user, w->slot);
         atomic_store_explicit(&w->state, IDLE, memory_order_release);
@@ -193,7 +195,9 @@ void hn_cpu_pool_wait(uint8_t i)
     worker *const w = &workers[i];
     unsigned seen = POSTED;
 
-    if (atomic_compare_exchange_strong_explicit(&w->state, &seen, IDLE, memory_order_acquire, memory_order_acquire)) return;
+    if (atomic_compare_exchange_strong_explicit(&w->state, &seen, IDLE, memory_order_acquire,
+                                                memory_order_acquire))
+        return;
     for (int spins = 0; atomic_load_explicit(&w->state, memory_order_acquire) != IDLE; spins++) {
         hn_cpu_pause();
         if (spins > WAIT_SPINS) sched_yield(); /* it was descheduled: give it our core */

@@ -1,4 +1,5 @@
-/* The device that computes nothing: shapes, memory and control flow run, kernels and copies do not. Its memory reads as zero. */
+/* The device that computes nothing: shapes, memory and control flow run, kernels and copies do not. Its
+ * memory reads as zero. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,11 +101,25 @@ static int64_t now_ns(hn_queue *q)
 }
 
 static const hn_device_vt null_vt = {
-    .name = "null", .host_memory = true, .executes = false,
-    .check_target = check_target, .alloc = null_alloc, .free = null_free, .load_code = load_code, .unload = unload,
-    .queue_create = queue_create, .queue_destroy = queue_destroy, .queue_reserve = queue_reserve,
-    .begin = bracket, .end = bracket, .launch = launch, .copy = skip_copy, .read = move, .write = move,
-    .sync = sync_queue, .now_ns = now_ns,
+    .name = "null",
+    .host_memory = true,
+    .executes = false,
+    .check_target = check_target,
+    .alloc = null_alloc,
+    .free = null_free,
+    .load_code = load_code,
+    .unload = unload,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
+    .queue_reserve = queue_reserve,
+    .begin = bracket,
+    .end = bracket,
+    .launch = launch,
+    .copy = skip_copy,
+    .read = move,
+    .write = move,
+    .sync = sync_queue,
+    .now_ns = now_ns,
 };
 
 hn_device *hn_device_null(void)
