@@ -228,5 +228,6 @@ hone_status hn_layout_assign(hn_job *job, hn_graph *g, hn_diag *dg)
     }
     plain_captures(&b, g);
     plain_outputs(&b, g);
+    hn_sweep_dead(g);
     return b.status;
 }

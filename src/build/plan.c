@@ -75,6 +75,20 @@ static hone_status make_results(hn_planner *p, const hn_group *group, hn_diag *d
     return HONE_OK;
 }
 
+/* A reshape between symbolic shapes holds only where both have one element count. */
+static hone_status check_same_bytes(hn_planner *p, const hn_node *n, uint32_t size, hn_diag *dg)
+{
+    if (n->op != HN_OP_reshape) return HONE_OK;
+    const uint32_t from = hn_plan_bytes(p, hn_in(n, 0));
+    if (from == HN_NO) return size_unknown(hn_in(n, 0), dg);
+    if (from == size) return HONE_OK;
+    hn_str what = { 0 };
+    hn_str_addf(&what, "node \"%s\": elements before and after the reshape", n->n_origin ? n->origin[0] : n->name);
+    hn_pb_check(p->pb, HN_S_CHECK_EQ, from, size, hn_str_get(&what));
+    hn_str_done(&what);
+    return HONE_OK;
+}
+
 static hone_status plan_alias(hn_planner *p, hn_node *n, hn_diag *dg)
 {
     hn_dim offset;
@@ -84,6 +98,7 @@ static hone_status plan_alias(hn_planner *p, hn_node *n, hn_diag *dg)
     if (parent == HN_NO) return dg->code;
     const uint32_t size = hn_plan_bytes(p, v), at = offset ? hn_plan_dim(p, offset) : HN_NO;
     if (size == HN_NO) return size_unknown(v, dg);
+    HN_TRY(check_same_bytes(p, n, size, dg));
     if (p->buf[v->id] == HN_NO) p->buf[v->id] = hn_pb_part(p->pb, v->name, parent, at, size);
     else hn_pb_step_copy(p->pb, p->buf[v->id], HN_NO, parent, at, size);
     return HONE_OK;
@@ -148,10 +163,10 @@ static void declare_output(hn_planner *p, hn_graph *g, int i, output *o)
     const hn_tdesc *d = &v->type;
     o->grows = !shape_known_ahead(g, d);
     for (int a = 0; a < d->rank; a++)
-        o->dim[a] = o->grows && !hn_dim_is_const(d->dim[a]) ? hn_pb_reg(p->pb) : hn_plan_dim(p, d->dim[a]);
+        o->dim[a] = known_ahead(g, g->syms, d->dim[a]) ? hn_plan_dim(p, d->dim[a]) : hn_pb_var(p->pb, 0);
     const char *name = g->out_name[i];
     if (o->grows) {
-        o->size = hn_pb_reg(p->pb);
+        o->size = hn_pb_var(p->pb, 0);
         o->io = hn_pb_output_grows(p->pb, name, d->dtype, (uint32_t)d->rank, o->dim, o->size);
         return;
     }
@@ -171,7 +186,7 @@ static hone_status finish_output(hn_planner *p, hn_graph *g, int i, const output
     if (bytes == HN_NO) return size_unknown(v, dg);
     if (o->grows) {
         for (int a = 0; a < v->type.rank; a++)
-            if (!hn_dim_is_const(v->type.dim[a]))
+            if (!known_ahead(g, g->syms, v->type.dim[a]))
                 hn_pb_calc_to(p->pb, o->dim[a], HN_S_MOVE, hn_plan_dim(p, v->type.dim[a]), 0, 0);
         hn_pb_calc_to(p->pb, o->size, HN_S_MOVE, bytes, 0, 0);
         hn_pb_step_alloc(p->pb, &dst, 1);
@@ -193,14 +208,17 @@ static void add_profile(hn_planner *p, hn_graph *g)
     if (any) hn_pb_profile(p->pb, bound.at);
 }
 
+enum { SPARE_IDS = 4096 }; /* constants that planning adds: one a loop without a first condition */
+
 hone_status hn_plan_make(hn_job *b, hn_plan *ret, hn_diag *dg)
 {
     hn_graph *g = b->g;
     hn_planner p = { .b = b, .pb = hn_pb_new(b->a) };
-    p.buf = HN_NEW_N(b->a, uint32_t, g->next_id + 1);
+    const uint32_t n_id = g->next_id + SPARE_IDS;
+    p.buf = HN_NEW_N(b->a, uint32_t, n_id);
     output *out = HN_NEW_N(b->a, output, g->n_out + 1);
     if (!p.pb || !p.buf || !out) return HN_NOMEM(dg);
-    memset(p.buf, 0xff, (g->next_id + 1) * sizeof *p.buf);
+    memset(p.buf, 0xff, n_id * sizeof *p.buf);
     hn_pb_target(p.pb, b->t->arch, b->t->feat);
     hn_plan_bind_inputs(&p, g);
     add_profile(&p, g);

@@ -97,14 +97,22 @@ static hone_status carry_in(hn_planner *p, looping *l, hn_value *param, hn_value
     return HONE_OK;
 }
 
+/* A loop without a first condition starts with true. */
+static hn_value *constant_true(hn_graph *g)
+{
+    static const uint8_t yes = 1;
+    const hn_tdesc scalar = { .dtype = HN_BOOL };
+    return hn_graph_const(g, "true", &scalar, &yes, 1);
+}
+
 static hone_status loop_head(hn_planner *p, looping *l, hn_diag *dg)
 {
     hn_node *n = l->n;
     hn_value *trip = hn_in(n, 0), *cond = hn_in(n, 1);
     l->trip = l->cond = l->iter_buf = HN_NO;
-    l->iter = hn_pb_reg(p->pb);
+    l->iter = hn_pb_var(p->pb, 0);
     if (trip) HN_TRY(read_scalar(p, trip, &l->trip, dg));
-    l->cond = hn_pb_reg(p->pb);
+    l->cond = hn_pb_var(p->pb, 0);
     if (cond) {
         const uint32_t buf = hn_plan_value(p, cond, dg);
         if (buf == HN_NO) return dg->code;
@@ -114,7 +122,9 @@ static hone_status loop_head(hn_planner *p, looping *l, hn_diag *dg)
     }
     if (l->body->in[0]->n_uses)
         p->buf[l->body->in[0]->id] = l->iter_buf = hn_pb_arena_buf(p->pb, l->body->in[0]->name, hn_pb_const(p->pb, 8), 64);
-    l->cond_param = cond && l->body->in[1]->n_uses;
+    l->cond_param = l->body->in[1]->n_uses > 0;
+    if (l->cond_param && !cond) cond = constant_true(l->n->graph);
+    if (l->cond_param && !cond) return HN_NOMEM(dg);
     if (l->cond_param) HN_TRY(carry_in(p, l, l->body->in[1], cond, dg));
     for (int i = 0; i < l->n_carried; i++) HN_TRY(carry_in(p, l, l->body->in[2 + i], hn_in(n, 2 + i), dg));
     return HONE_OK;
