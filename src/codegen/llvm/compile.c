@@ -13,8 +13,8 @@
 /* Kernels say themselves what is vector and what is unrolled, so the pipeline only cleans up: registers for
  * variables, common addresses, invariants out of loops. Loop-invariant motion runs before the last
  * simplification so that hoisted splats fold. */
-static const char explicit_passes[] = "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa("
-                                      "licm),gvn,dse,instcombine,early-cse<memssa>,"
+static const char explicit_passes[] = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa("
+                                      "licm),gvn,dse,instcombine<no-verify-fixpoint>,early-cse<memssa>,"
                                       "simplifycfg,adce)";
 static const char scalar_passes[] = "default<O3>";
 
