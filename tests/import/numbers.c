@@ -1,0 +1,353 @@
+/* What models compute once imported, where versions, formats or habits of exporters make it easy to get wrong. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "make.h"
+
+static void expect(hn_test *t, const hn_graph *g, const double *const *in, int n, const double *want)
+{
+    int have;
+    const double *got = eval_floats(t, g, in, 0, &have);
+    CHECK_EQ(have, n);
+    for (int i = 0; i < n; i++) {
+        hn_test_note("element %d", i);
+        CHECK_NEAR(got[i], want[i], 1e-5);
+    }
+}
+
+#define ROWS(...) (const double *const[]){ __VA_ARGS__ }
+#define ROW(...)  (const double[]){ __VA_ARGS__ }
+
+/* One op of float inputs named x, y, z. */
+static hn_graph *op(hn_test *t, int opset, const char *name, const char *shape, const char *in, const char *attrs,
+                    hn_str *consts)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, shape);
+    if (consts) {
+        hn_str_add_n(&g, hn_str_get(consts), consts->n);
+        hn_str_done(consts);
+        memset(consts, 0, sizeof *consts);
+    }
+    g_node(&g, name, in, "out", attrs);
+    g_output(&g, "out", 0, NULL);
+    return import_ok(t, &g, opset, NULL);
+}
+
+TEST(softmax_before_opset_13_is_over_all_later_axes)
+{
+    const double x[] = { 0, 0, 0, 0, 1, 1, 1, 1 };
+    const double e = exp(1), s = 4 + 4 * e;
+    const hn_graph *g = op(t, 11, "Softmax", "1,2,4", "x", "", NULL);
+    expect(t, g, ROWS(x), 8, ROW(1 / s, 1 / s, 1 / s, 1 / s, e / s, e / s, e / s, e / s));
+    g = op(t, 13, "Softmax", "1,2,4", "x", "", NULL);
+    expect(t, g, ROWS(x), 8, ROW(.25, .25, .25, .25, .25, .25, .25, .25));
+}
+
+TEST(reductions_with_axes_as_attribute)
+{
+    const double x[] = { 1, -2, 3, 4 };
+    expect(t, op(t, 13, "ReduceL1", "1,1,2,2", "x", "axes=is:3", NULL), ROWS(x), 2, ROW(3, 7));
+    expect(t, op(t, 13, "ReduceSumSquare", "1,1,2,2", "x", "axes=is:-1 keepdims=i:0", NULL), ROWS(x), 2, ROW(5, 25));
+}
+
+TEST(reductions_with_empty_axes)
+{
+    const double x[] = { 1, -2, 3, 4 };
+    hn_str c = { 0 };
+    expect(t, op(t, 18, "ReduceSum", "2,2", "x", "", NULL), ROWS(x), 1, ROW(6));
+    expect(t, op(t, 18, "ReduceSum", "2,2", "x", "noop_with_empty_axes=i:1", NULL), ROWS(x), 4, x);
+    g_ints(&c, "a", "0", "");
+    expect(t, op(t, 18, "ReduceSum", "2,2", "x,a", "", &c), ROWS(x), 1, ROW(6));
+    g_ints(&c, "a", "0", "");
+    expect(t, op(t, 18, "ReduceSumSquare", "2,2", "x,a", "noop_with_empty_axes=i:1", &c), ROWS(x), 4, ROW(1, 4, 9, 16));
+}
+
+/* x[5] sliced by starts, ends, steps on axis 0 */
+static void slice(hn_test *t, const char *start, const char *end, const char *step, int n, const double *want)
+{
+    hn_str c = { 0 };
+    g_ints(&c, "s", "1", start);
+    g_ints(&c, "e", "1", end);
+    g_ints(&c, "a", "1", "0");
+    g_ints(&c, "d", "1", step);
+    expect(t, op(t, 13, "Slice", "5", "x,s,e,a,d", "", &c), ROWS(ROW(0, 1, 2, 3, 4)), n, want);
+}
+
+TEST(slice_bounds_far_out)
+{
+    slice(t, "-1", "9223372036854775807", "-1", 0, NULL);
+    slice(t, "-1", "2147483647", "-1", 0, NULL);
+    slice(t, "-1", "-9223372036854775808", "-1", 5, ROW(4, 3, 2, 1, 0));
+    slice(t, "-1", "-2147483648", "-2", 3, ROW(4, 2, 0));
+    slice(t, "0", "9223372036854775807", "2", 3, ROW(0, 2, 4));
+    slice(t, "0", "5", "-1", 0, NULL);
+    slice(t, "-2", "100", "1", 2, ROW(3, 4));
+    slice(t, "3", "1", "1", 0, NULL);
+    slice(t, "10", "-10", "-1", 5, ROW(4, 3, 2, 1, 0));
+}
+
+TEST(slice_whose_bounds_a_run_gives)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "n");
+    g_input(&g, "s", I64, "1");
+    g_input(&g, "e", I64, "1");
+    g_node(&g, "Slice", "x,s,e", "y", "");
+    g_output(&g, "y", F32, NULL);
+    const hn_graph *r = import_ok(t, &g, 13, NULL);
+    const double x[] = { 5, 0, 1, 2, 3, 4 };
+    expect(t, r, ROWS(x, ROW(-2), ROW(100)), 2, ROW(3, 4));
+    expect(t, r, ROWS(x, ROW(1), ROW(-1)), 3, ROW(1, 2, 3));
+    expect(t, r, ROWS(x, ROW(3), ROW(1)), 0, NULL);
+}
+
+TEST(reshape_whose_shape_a_run_gives)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "2,3");
+    g_input(&g, "s", I64, "2");
+    g_node(&g, "Reshape", "x,s", "y", "");
+    g_node(&g, "Shape", "y", "shape", "");
+    g_output(&g, "shape", I64, NULL);
+    const hn_graph *r = import_ok(t, &g, 13, NULL);
+    const double x[] = { 0, 1, 2, 3, 4, 5 };
+    expect(t, r, ROWS(x, ROW(3, 2)), 2, ROW(3, 2));
+    expect(t, r, ROWS(x, ROW(-1, 1)), 2, ROW(6, 1));
+    expect(t, r, ROWS(x, ROW(0, -1)), 2, ROW(2, 3));
+}
+
+TEST(reshape_keeps_symbols)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "b,s,12");
+    g_ints(&g, "i0", "1", "0");
+    g_ints(&g, "i1", "1", "1");
+    g_ints(&g, "heads", "1", "3");
+    g_ints(&g, "rest", "1", "-1");
+    g_node(&g, "Shape", "x", "shape", "");
+    g_node(&g, "Gather", "shape,i0", "b", "axis=i:0");
+    g_node(&g, "Gather", "shape,i1", "s", "axis=i:0");
+    g_node(&g, "Concat", "b,s,heads,rest", "to", "axis=i:0");
+    g_node(&g, "Reshape", "x,to", "y", "");
+    g_output(&g, "y", F32, NULL);
+    const hn_graph *r = import_ok(t, &g, 13, NULL);
+    const hn_dim *d = r->out[0].value->type.dim;
+    CHECK_EQ(r->n_node, 1);
+    CHECK_EQ(d[0], r->in[0]->type.dim[0]);
+    CHECK_EQ(d[1], r->in[0]->type.dim[1]);
+    CHECK_EQ(d[2], 3);
+    CHECK_EQ(d[3], 4);
+}
+
+TEST(squeeze_attribute_takes_the_named_axis_alone)
+{
+    const hn_graph *g = op(t, 11, "Squeeze", "1,3,1,4", "x", "axes=is:2", NULL);
+    CHECK_EQ(g->out[0].value->type.rank, 3);
+    CHECK_EQ(g->out[0].value->type.dim[0], 1);
+}
+
+TEST(old_broadcasting_lies_along_an_axis)
+{
+    hn_str c = { 0 };
+    g_floats(&c, "y", "2", "10,20");
+    expect(t, op(t, 6, "Add", "1,2,2", "x,y", "broadcast=i:1 axis=i:1", &c), ROWS(ROW(1, 2, 3, 4)), 4, ROW(11, 12, 23, 24));
+}
+
+TEST(resize_vectors)
+{
+    const double x[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    hn_str c = { 0 };
+    g_floats(&c, "s", "4", "1,1,0.6,0.6");
+    expect(t, op(t, 13, "Resize", "1,1,2,4", "x,,s", "mode=s:linear", &c), ROWS(x), 2, ROW(2.6666665, 4.3333331));
+    g_floats(&c, "s", "4", "1,1,0.6,0.6");
+    expect(t, op(t, 13, "Resize", "1,1,2,4", "x,,s", "mode=s:linear coordinate_transformation_mode=s:align_corners", &c), ROWS(x), 2,
+           ROW(1, 3.142857));
+    g_ints(&c, "z", "4", "1,1,1,3");
+    expect(t, op(t, 13, "Resize", "1,1,2,4", "x,,,z", "", &c), ROWS(x), 3, ROW(1, 2, 4));
+}
+
+TEST(conv_transpose_extents)
+{
+    hn_str c = { 0 };
+    g_floats(&c, "w", "2,1,3,3", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1");
+    const hn_graph *g = op(t, 11, "ConvTranspose", "1,2,3,3", "x,w",
+                           "strides=is:2,2 auto_pad=s:SAME_UPPER output_padding=is:1,1", &c);
+    CHECK_EQ(g->out[0].value->type.dim[2], 6);
+    CHECK_EQ(g->out[0].value->type.dim[3], 6);
+    g_floats(&c, "w", "2,1,3,3", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1");
+    g = op(t, 11, "ConvTranspose", "1,2,3,3", "x,w", "strides=is:3,2 output_shape=is:10,8", &c);
+    CHECK_EQ(g->out[0].value->type.dim[2], 10);
+    CHECK_EQ(g->out[0].value->type.dim[3], 8);
+}
+
+TEST(pool_extents)
+{
+    static const struct {
+        const char *attrs;
+        int64_t extent;
+    } want[] = {
+        { "kernel_shape=is:3 strides=is:3 auto_pad=s:SAME_LOWER", 4 },
+        { "kernel_shape=is:3 strides=is:3 auto_pad=s:VALID ceil_mode=i:1", 3 },
+        { "kernel_shape=is:3 strides=is:3 ceil_mode=i:1", 4 },
+        { "kernel_shape=is:2 strides=is:4 ceil_mode=i:1 pads=is:0,1", 3 },
+        { "kernel_shape=is:1 strides=is:5 ceil_mode=i:1 pads=is:0,1", 2 }, /* a window wholly in padding is dropped */
+    };
+    for (int i = 0; i < HN_COUNT(want); i++) {
+        hn_test_note("%s", want[i].attrs);
+        const hn_graph *g = op(t, 12, "MaxPool", "1,1,10", "x", want[i].attrs, NULL);
+        CHECK_EQ(g->out[0].value->type.dim[2], want[i].extent);
+    }
+}
+
+TEST(loop_as_while_runs_as_often_as_its_condition_holds)
+{
+    /* while (sum(x) < 10) { x += 1; n++ } from x = [2.2, 3.3] runs three times */
+    hn_str g = { 0 }, body = { 0 }, more = { 0 };
+    g_input(&body, "i", I64, "");
+    g_input(&body, "go", BOOL, "");
+    g_input(&body, "x_in", F32, "2");
+    g_input(&body, "n_in", F32, "");
+    g_node(&body, "Add", "x_in,one", "x_out", "");
+    g_node(&body, "Add", "n_in,one", "n_out", "");
+    g_node(&body, "ReduceSum", "x_out", "sum", "keepdims=i:0");
+    g_node(&body, "Less", "sum,ten", "more", "");
+    g_output(&body, "more", BOOL, NULL);
+    g_output(&body, "x_out", F32, NULL);
+    g_output(&body, "n_out", F32, NULL);
+    a_graph(&more, "body", &body);
+    g_input(&g, "x", F32, "2");
+    g_floats(&g, "one", "", "1");
+    g_floats(&g, "ten", "", "10");
+    g_floats(&g, "zero", "", "0");
+    g_node(&g, "ReduceSum", "x", "sum0", "keepdims=i:0");
+    g_node(&g, "Less", "sum0,ten", "go0", "");
+    g_node_named(&g, NULL, "Loop", ",go0,x,zero", "x_end,n_end", "", &more);
+    g_output(&g, "n_end", F32, NULL);
+    expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(2.2, 3.3)), 1, ROW(3));
+}
+
+TEST(loop_with_scan_outputs_alone)
+{
+    hn_str g = { 0 }, body = { 0 }, more = { 0 };
+    g_input(&body, "i", I64, "");
+    g_input(&body, "go", BOOL, "");
+    g_node(&body, "Identity", "go", "go_on", "");
+    g_node(&body, "Cast", "i", "f", "to=i:1");
+    g_node(&body, "Add", "f,x", "row", "");
+    g_output(&body, "go_on", BOOL, NULL);
+    g_output(&body, "row", F32, NULL);
+    a_graph(&more, "body", &body);
+    g_input(&g, "x", F32, "1");
+    g_ints(&g, "trip", "", "3");
+    g_node_named(&g, NULL, "Loop", "trip,", "rows", "", &more);
+    g_output(&g, "rows", F32, NULL);
+    expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(10)), 3, ROW(10, 11, 12));
+}
+
+TEST(loop_carry_that_grows)
+{
+    hn_str g = { 0 }, body = { 0 }, more = { 0 };
+    g_input(&body, "i", I64, "");
+    g_input(&body, "go", BOOL, "");
+    g_input(&body, "v", F32, "?");
+    g_node(&body, "Concat", "v,x", "w", "axis=i:0");
+    g_output(&body, "go", BOOL, NULL);
+    g_output(&body, "w", F32, NULL);
+    a_graph(&more, "body", &body);
+    g_input(&g, "x", F32, "1");
+    g_ints(&g, "trip", "", "3");
+    g_node_named(&g, NULL, "Loop", "trip,,x", "y", "", &more);
+    g_output(&g, "y", F32, NULL);
+    expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(7)), 4, ROW(7, 7, 7, 7));
+}
+
+TEST(scan_backwards_along_an_inner_axis)
+{
+    /* prefix sums of the columns of x[2,3] from the right, results put back on axis 1 from the left */
+    hn_str g = { 0 }, body = { 0 }, more = { 0 };
+    g_input(&body, "s", F32, "2");
+    g_input(&body, "c", F32, "2");
+    g_node(&body, "Add", "s,c", "s2", "");
+    g_node(&body, "Identity", "s2", "o", "");
+    g_output(&body, "s2", F32, NULL);
+    g_output(&body, "o", F32, NULL);
+    a_graph(&more, "body", &body);
+    g_input(&g, "x", F32, "2,3");
+    g_floats(&g, "zero", "2", "0,0");
+    g_node_named(&g, NULL, "Scan", "zero,x", "last,all",
+                 "num_scan_inputs=i:1 scan_input_axes=is:1 scan_input_directions=is:1 scan_output_axes=is:1", &more);
+    g_output(&g, "all", F32, NULL);
+    expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(1, 2, 3, 10, 20, 30)), 6, ROW(3, 5, 6, 30, 50, 60));
+}
+
+TEST(batch_first_recurrence_is_the_other_transposed)
+{
+    int n0, n1;
+    for (int k = 0; k < 3; k++) {
+        static const char *const ops[] = { "LSTM", "GRU", "RNN" };
+        static const int gates[] = { 4, 3, 1 };
+        char w[32], r[32], wv[512] = "", rv[512] = "";
+        snprintf(w, sizeof w, "1,%d,2", 2 * gates[k]);
+        for (int i = 0; i < 4 * gates[k]; i++) {
+            snprintf(wv + strlen(wv), sizeof wv - strlen(wv), "%s%g", i ? "," : "", 0.1 * (i % 7) - 0.2);
+            snprintf(rv + strlen(rv), sizeof rv - strlen(rv), "%s%g", i ? "," : "", 0.3 - 0.1 * (i % 5));
+        }
+        snprintf(r, sizeof r, "%s", w);
+        hn_str c = { 0 };
+        g_floats(&c, "w", w, wv);
+        g_floats(&c, "r", r, rv);
+        /* x[s=2,b=2,i=2] against the same data as [b,s,i] */
+        const hn_graph *a = op(t, 14, ops[k], "2,2,2", "x,w,r", "hidden_size=i:2", &c);
+        g_floats(&c, "w", w, wv);
+        g_floats(&c, "r", r, rv);
+        const hn_graph *b = op(t, 14, ops[k], "2,2,2", "x,w,r", "hidden_size=i:2 layout=i:1", &c);
+        const double *p = eval_floats(t, a, ROWS(ROW(1, 2, 3, 4, 5, 6, 7, 8)), 0, &n0);       /* [s,d,b,h] */
+        const double *q = eval_floats(t, b, ROWS(ROW(1, 2, 5, 6, 3, 4, 7, 8)), 0, &n1);       /* [b,s,d,h] */
+        CHECK_EQ(n0, n1);
+        for (int s = 0; s < 2; s++)
+            for (int i = 0; i < 2; i++)
+                for (int h = 0; h < 2; h++)
+                    CHECK_NEAR(p[(s * 2 + i) * 2 + h], q[(i * 2 + s) * 2 + h], 1e-6);
+    }
+}
+
+TEST(matmul_of_vectors)
+{
+    hn_str c = { 0 };
+    g_floats(&c, "w", "3", "1,2,3");
+    expect(t, op(t, 13, "MatMul", "3", "x,w", "", &c), ROWS(ROW(1, 1, 2)), 1, ROW(9));
+    g_floats(&c, "w", "2,2,3", "1,2,3,4,5,6,1,0,0,0,1,0");
+    expect(t, op(t, 13, "MatMul", "2", "x,w", "", &c), ROWS(ROW(1, 2)), 6, ROW(9, 12, 15, 1, 2, 0));
+}
+
+TEST(matmul_nbits_unpacks_low_nibbles_first)
+{
+    hn_str g = { 0 }, w = { 0 };
+    t_begin(&w, "w", U8, "1,1,8"); /* one row of 16 weights */
+    pb_bytes(&w, 9, "\x98\x8A\x88\x88\x88\x88\x88\x88", 8);
+    g_input(&g, "x", F32, "1,16");
+    pb_msg(&g, 5, &w);
+    g_floats(&g, "s", "1", "0.5");
+    g_node_in(&g, "com.microsoft", "MatMulNBits", "x,w,s", "y", "K=i:16 N=i:1 bits=i:4 block_size=i:16");
+    g_output(&g, "y", F32, NULL);
+    const double x[16] = { 1, 10, 100, 1000 };
+    expect(t, import_ok(t, &g, 17, NULL), ROWS(x), 1, ROW(0.5 * (0 + 10 * 1 + 100 * 2)));
+}
+
+TEST(quantised_constants_stay_small)
+{
+    hn_str g = { 0 }, w = { 0 };
+    char bytes[128];
+    memset(bytes, 3, sizeof bytes);
+    t_begin(&w, "w", I8, "128");
+    pb_bytes(&w, 9, bytes, sizeof bytes);
+    pb_msg(&g, 5, &w);
+    g_input(&g, "x", F32, "128");
+    g_floats(&g, "s", "", "0.5");
+    g_node(&g, "DequantizeLinear", "w,s", "f", "");
+    g_node(&g, "Add", "x,f", "y", "");
+    g_output(&g, "y", F32, NULL);
+    CHECK_EQ(count_op(import_ok(t, &g, 13, NULL), HN_OP_dequantize), 1);
+}
