@@ -10,15 +10,17 @@
 #include "core/target.h"
 
 /**
- * Every CPU kernel: runs trips [lo, hi) of its outermost parallel loop (a kernel without one is called once with [0, 1)).
- * buf and arg are in the order the kernel declared; scratch is this thread's own, 64-byte aligned, NULL when none is needed.
- * Slices may run at once on different threads in any order. Same as src/kir/kir.h states.
+ * Every CPU kernel: runs trips [lo, hi) of its outermost parallel loop (a kernel without one is called once
+ * with [0, 1)). buf and arg are in the order the kernel declared; scratch is this thread's own, 64-byte
+ * aligned, NULL when none is needed. Slices may run at once on different threads in any order. Same as
+ * src/kir/kir.h states.
  */
 typedef void (*hn_kernel_fn)(void *const *buf, const int64_t *arg, int64_t lo, int64_t hi, void *scratch);
 
 typedef struct hn_device hn_device;
 typedef struct hn_module hn_module; /* loaded code */
-typedef struct hn_queue hn_queue;   /* where one context's work goes: a stream, or the caller with leased workers */
+/** Where one context's work goes: a stream, or the caller with leased workers. */
+typedef struct hn_queue hn_queue;
 
 /** One kernel call. Everything is borrowed for the call alone. */
 typedef struct hn_launch {
@@ -73,13 +75,17 @@ hone_status hn_device_get(const char *name, hn_device **ret, hn_diag *dg);
 
 /** Can code for t run here? HONE_E_TARGET names what is missing. */
 hone_status hn_device_check_target(hn_device *d, const hn_target *t, hn_diag *dg);
-/** Uninitialised memory; align is a power of two up to 4096. bytes 0 yields a valid pointer. HONE_E_NOMEM says how much. */
+/** Uninitialised memory; align is a power of two up to 4096. bytes 0 yields a valid pointer. HONE_E_NOMEM
+ * says how much. */
 hone_status hn_device_alloc(hn_device *d, size_t bytes, size_t align, void **ret, hn_diag *dg);
 void hn_device_free(hn_device *d, void *p, size_t bytes); /* NULL is fine; bytes as allocated */
-/** Copy position-independent code into fresh pages, then make them read-execute. The module holds no reference to `code`. */
+/** Copy position-independent code into fresh pages, then make them read-execute. The module holds no
+ * reference to `code`. */
 hone_status hn_device_load_code(hn_device *d, const void *code, size_t bytes, hn_module **ret, hn_diag *dg);
-/** A module over functions of this process (cpu and null only): entry is an index. The table must outlive the module. */
-hone_status hn_device_load_functions(hn_device *d, const hn_kernel_fn *fn, size_t n, hn_module **ret, hn_diag *dg);
+/** A module over functions of this process (cpu and null only): entry is an index. The table must outlive the
+ * module. */
+hone_status hn_device_load_functions(hn_device *d, const hn_kernel_fn *fn, size_t n, hn_module **ret,
+                                     hn_diag *dg);
 void hn_device_unload(hn_device *d, hn_module *m); /* NULL is fine */
 
 /** One context's queue. Thread: one thread at a time. */
@@ -87,9 +93,9 @@ hone_status hn_queue_create(hn_device *d, const hn_queue_opts *o, hn_queue **ret
 void hn_queue_destroy(hn_queue *q); /* NULL is fine */
 /** Make sure each thread has this much scratch; allocates, so before a run. */
 hone_status hn_queue_reserve(hn_queue *q, size_t scratch_bytes, hn_diag *dg);
-/** Bracket of a run. CPU: sets the float environment (round to nearest, denormals kept); the first launch that pays for more
- *  than one thread leases idle workers of the process pool, never waiting for any; both are undone at the end. No allocation,
- *  no lock. */
+/** Bracket of a run. CPU: sets the float environment (round to nearest, denormals kept); the first launch
+ * that pays for more than one thread leases idle workers of the process pool, never waiting for any; both are
+ * undone at the end. No allocation, no lock. */
 void hn_queue_begin(hn_queue *q);
 void hn_queue_end(hn_queue *q);
 /** Between begin and end. CPU: done on return. Results do not depend on how many workers took part. */
@@ -106,8 +112,9 @@ hn_device *hn_queue_device(const hn_queue *q);
 int hn_queue_threads(const hn_queue *q);
 
 /**
- * How a launch is cut: number of slices and trips in each (the last may be shorter) for up to n_threads. One slice below the
- * cost of a fork; an even split for short work; about 4 slices a thread, handed out by an atomic counter, above 100 us.
+ * How a launch is cut: number of slices and trips in each (the last may be shorter) for up to n_threads. One
+ * slice below the cost of a fork; an even split for short work; about 4 slices a thread, handed out by an
+ * atomic counter, above 100 us.
  */
 void hn_launch_split(const hn_launch *l, int n_threads, int64_t *ret_slices, int64_t *ret_trips);
 

@@ -12,7 +12,8 @@ struct hn_module {
     size_t n_fn;
 };
 
-struct hn_queue { /* first member of every device's own struct */
+/* First member of every device's own struct. */
+struct hn_queue {
     hn_device *device;
     int threads; /* of the running lease */
 };

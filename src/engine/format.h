@@ -1,4 +1,5 @@
-/* The bytes of an engine file, as docs/engine-format.md specifies them. Little-endian; this code runs on nothing else. */
+/* The bytes of an engine file, as docs/engine-format.md specifies them. Little-endian; this code runs on
+ * nothing else. */
 #ifndef HN_ENGINE_FORMAT_H
 #define HN_ENGINE_FORMAT_H
 
@@ -7,14 +8,16 @@
 #include "base/hash.h"
 #include "engine/plan.h"
 
-#define HN_ENGINE_MAGIC "\x89HONE\r\n\x1a" /* as PNG: text-mode copies and 7-bit channels break it visibly */
+/* As PNG: text-mode copies and 7-bit channels break it visibly. */
+#define HN_ENGINE_MAGIC "\x89HONE\r\n\x1a"
 
 enum {
     HN_ENGINE_ENDIAN = 0x01020304,
     HN_ENGINE_HEADER = 4096, /* bytes kept for header and section table; the rest of them is zero */
 };
 
-typedef enum hn_section_kind { /* in file order; numbers reach files */
+/* in file order; numbers reach files */
+typedef enum hn_section_kind {
     HN_SECTION_WEIGHTS = 1,
     HN_SECTION_MANIFEST = 2, /* JSON text and its terminator */
     HN_SECTION_STRING = 3,
@@ -37,7 +40,7 @@ typedef struct hn_file_section {
     uint32_t item_bytes; /* size of one entry; 1 for bytes */
     uint64_t offset;     /* from the file's start, 64-byte aligned */
     uint64_t count;      /* entries */
-    uint64_t sum;        /* hn_hash64 of the bytes, seed = kind; 0 for WEIGHTS, whose entries carry their own */
+    uint64_t sum; /* hn_hash64 of the bytes, seed = kind; 0 for WEIGHTS, whose entries carry their own */
 } hn_file_section;
 
 typedef struct hn_file_header {

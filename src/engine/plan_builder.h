@@ -1,5 +1,6 @@
 /*
- * Makes plans: appends to growing arrays, interns constants and strings, computes lifetimes, places static arenas.
+ * Makes plans: appends to growing arrays, interns constants and strings, computes lifetimes, places static
+ * arenas.
  *
  *     hn_pb *b = hn_pb_new(arena);
  *     const uint32_t n = hn_pb_reg(b);                          a register for a symbol
@@ -22,36 +23,43 @@ hn_pb *hn_pb_new(hn_arena *a);
 void hn_pb_target(hn_pb *b, uint32_t arch, uint64_t feat);
 
 /* ---- strings and registers ---- */
-uint32_t hn_pb_str(hn_pb *b, const char *s);           /* interned; NULL and "" are 0 */
-uint32_t hn_pb_const(hn_pb *b, int64_t v);             /* interned register that nothing may write */
-/** Fresh register for what shapes alone decide: write it once, by hn_pb_input_dim or hn_pb_calc_to, before it is read. */
+uint32_t hn_pb_str(hn_pb *b, const char *s); /* interned; NULL and "" are 0 */
+uint32_t hn_pb_const(hn_pb *b, int64_t v);   /* interned register that nothing may write */
+/** Fresh register for what shapes alone decide: write it once, by hn_pb_input_dim or hn_pb_calc_to, before it
+ * is read. */
 uint32_t hn_pb_reg(hn_pb *b);
-/** Fresh register that steps may write any number of times; each run starts it at `init`. What is computed from it is
- *  computed again wherever it is asked for. */
+/** Fresh register that steps may write any number of times; each run starts it at `init`. What is computed
+ * from it is computed again wherever it is asked for. */
 uint32_t hn_pb_var(hn_pb *b, int64_t init);
 
 /* ---- shape program ---- */
 /**
- * dst = op(a, b, c) in a fresh register; unused operands 0. Folds constants and reuses equal instructions. Goes to the prefix
- * (run when shapes are set) whenever its operands are known there, at any time, else becomes part of a SHAPE step here.
+ * dst = op(a, b, c) in a fresh register; unused operands 0. Folds constants and reuses equal instructions.
+ * Goes to the prefix (run when shapes are set) whenever its operands are known there, at any time, else
+ * becomes part of a SHAPE step here.
  */
 uint32_t hn_pb_calc(hn_pb *b, hn_sop op, uint32_t x, uint32_t y, uint32_t z);
-/** As hn_pb_calc but into a given register: in a SHAPE step here for one from hn_pb_var, in the prefix for one from hn_pb_reg. */
+/** As hn_pb_calc but into a given register: in a SHAPE step here for one from hn_pb_var, in the prefix for
+ * one from hn_pb_reg. */
 void hn_pb_calc_to(hn_pb *b, uint32_t dst, hn_sop op, uint32_t x, uint32_t y, uint32_t z);
 /** dst = extent of an input's axis, in the prefix. */
 void hn_pb_input_dim(hn_pb *b, uint32_t dst, uint32_t io, uint32_t axis);
-/** HN_S_CHECK_EQ or HN_S_CHECK_LE with what to say when it fails ("input \"x\" axis 1 and input \"y\" axis 0"). */
+/** HN_S_CHECK_EQ or HN_S_CHECK_LE with what to say when it fails ("input \"x\" axis 1 and input \"y\" axis
+ * 0"). */
 void hn_pb_check(hn_pb *b, hn_sop op, uint32_t x, uint32_t y, const char *what);
 /** True when the register is known once shapes are set: a constant, or written by the prefix. */
 bool hn_pb_in_prefix(const hn_pb *b, uint32_t reg);
 
 /* ---- I/O, symbols, profiles ---- */
-/** dims are registers; the I/O buffer is made too: hn_pb_io_buf. size: register of bytes, HN_NO: computed from dims and dtype
- *  in the prefix (outputs whose dims are known only while running pass their own with GROWS). */
+/** dims are registers; the I/O buffer is made too: hn_pb_io_buf. size: register of bytes, HN_NO: computed
+ * from dims and dtype in the prefix (outputs whose dims are known only while running pass their own with
+ * GROWS). */
 uint32_t hn_pb_input(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim);
 uint32_t hn_pb_output(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim);
-/** An output sized while running: dims registers are written by segments; size is the byte register for ALLOC. */
-uint32_t hn_pb_output_grows(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim, uint32_t size);
+/** An output sized while running: dims registers are written by segments; size is the byte register for
+ * ALLOC. */
+uint32_t hn_pb_output_grows(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim,
+                            uint32_t size);
 uint32_t hn_pb_io_buf(hn_pb *b, uint32_t io);
 uint32_t hn_pb_sym(hn_pb *b, const char *name, uint32_t reg, uint32_t io, uint32_t axis);
 /** bound: one entry per symbol, in order; all symbols must have been added. */
@@ -60,7 +68,8 @@ void hn_pb_profile(hn_pb *b, const hn_plan_bound *bound);
 /* ---- buffers; sizes are registers ---- */
 uint32_t hn_pb_arena_buf(hn_pb *b, const char *name, uint32_t size, uint32_t align);
 uint32_t hn_pb_heap_buf(hn_pb *b, const char *name, uint32_t size);
-/** parent may itself be a part (offsets are added up); offset: register, HN_NO for 0. In-place results are parts at 0. */
+/** parent may itself be a part (offsets are added up); offset: register, HN_NO for 0. In-place results are
+ * parts at 0. */
 uint32_t hn_pb_part(hn_pb *b, const char *name, uint32_t parent, uint32_t offset, uint32_t size);
 /** weight: index from hn_engine_writer_weight. */
 uint32_t hn_pb_weight_buf(hn_pb *b, const char *name, uint32_t weight, uint64_t bytes);
@@ -74,15 +83,16 @@ typedef struct hn_pb_call {
     const uint32_t *buf; /* buffer | HN_ARG_READ | HN_ARG_WRITE */
     const uint32_t *arg; /* registers */
     uint32_t n_buf, n_arg;
-    uint32_t extent;      /* register; hn_pb_const(b, 1) when there is no parallel loop */
-    uint32_t grain;       /* 0 means 1 */
-    uint32_t trip_ps;     /* register */
-    uint32_t scratch;     /* register or HN_NO */
+    uint32_t extent;  /* register; hn_pb_const(b, 1) when there is no parallel loop */
+    uint32_t grain;   /* 0 means 1 */
+    uint32_t trip_ps; /* register */
+    uint32_t scratch; /* register or HN_NO */
     uint32_t max_threads;
     const char *origin;
 } hn_pb_call;
 void hn_pb_step_kernel(hn_pb *b, const hn_pb_call *c);
-void hn_pb_step_copy(hn_pb *b, uint32_t dst, uint32_t dst_off, uint32_t src, uint32_t src_off, uint32_t bytes);
+void hn_pb_step_copy(hn_pb *b, uint32_t dst, uint32_t dst_off, uint32_t src, uint32_t src_off,
+                     uint32_t bytes);
 /** Fresh variable register holding element elem (register or HN_NO) of buf; i64, i32, u8 or bool. */
 uint32_t hn_pb_step_read(hn_pb *b, uint32_t buf, uint32_t elem, uint32_t dtype);
 /** As hn_pb_step_read into a given register. */
@@ -103,10 +113,12 @@ void hn_pb_loop_begin(hn_pb *b, const hn_pb_loop *l);
 void hn_pb_loop_end(hn_pb *b);
 
 /**
- * Close the plan: lifetimes of ARENA buffers (from accesses; a buffer that a loop body may read before it writes it, or that
- * is used in and outside a loop, lives for the whole loop), static placement when all sizes are constant, flags.
+ * Close the plan: lifetimes of ARENA buffers (from accesses; a buffer that a loop body may read before it
+ * writes it, or that is used in and outside a loop, lives for the whole loop), static placement when all
+ * sizes are constant, flags.
  *
- * Owns:   the plan's arrays live in the builder's arena. weight is empty until hn_engine_writer_finish fills its own copy
+ * Owns:   the plan's arrays live in the builder's arena. weight is empty until hn_engine_writer_finish fills
+ *         its own copy
  * Errors: HONE_E_NOMEM; HONE_E_LIMIT when sizes overflow; HONE_E_INTERNAL for unbalanced blocks
  */
 hone_status hn_pb_finish(hn_pb *b, hn_plan *ret, hn_diag *dg);

@@ -1,5 +1,6 @@
 /*
- * Running engines. An engine is shared and counted; a context is one caller's: shapes, bindings, activations, queue.
+ * Running engines. An engine is shared and counted; a context is one caller's: shapes, bindings, activations,
+ * queue.
  *
  *     HN_TRY(hn_engine_open("m.hone", NULL, &e, dg));
  *     HN_TRY(hn_context_create(e, NULL, &c, dg));
@@ -18,8 +19,8 @@ typedef struct hn_context hn_context;
 
 /* ---- engines ---- */
 typedef struct hn_engine_opts {
-    hn_device *device;      /* NULL: the CPU */
-    bool trust_weights;     /* as hn_engine_read_opts */
+    hn_device *device;  /* NULL: the CPU */
+    bool trust_weights; /* as hn_engine_read_opts */
     const char *store_dir;
     const hn_kernel_fn *fn; /* tests: kernels are fn[kernel.entry] instead of the code section */
     size_t n_fn;
@@ -33,9 +34,12 @@ typedef struct hn_engine_opts {
  */
 hone_status hn_engine_open(const char *path, const hn_engine_opts *o, hn_engine **ret, hn_diag *dg);
 /** As hn_engine_open over an opened file, closed with the engine's last reference. */
-hone_status hn_engine_from_file(hn_engine_file *take_file, const hn_engine_opts *o, hn_engine **ret, hn_diag *dg);
-/** As hn_engine_open over bytes in memory (hn_engine_writer_finish_memory), freed with the engine's last reference. */
-hone_status hn_engine_from_memory(void *take_data, size_t n, const hn_engine_opts *o, hn_engine **ret, hn_diag *dg);
+hone_status hn_engine_from_file(hn_engine_file *take_file, const hn_engine_opts *o, hn_engine **ret,
+                                hn_diag *dg);
+/** As hn_engine_open over bytes in memory (hn_engine_writer_finish_memory), freed with the engine's last
+ * reference. */
+hone_status hn_engine_from_memory(void *take_data, size_t n, const hn_engine_opts *o, hn_engine **ret,
+                                  hn_diag *dg);
 hn_engine *hn_engine_ref(hn_engine *e);
 void hn_engine_unref(hn_engine *e); /* NULL is fine. Thread: any */
 const hn_engine_file *hn_engine_get_file(const hn_engine *e);
@@ -47,18 +51,20 @@ int hn_engine_find_io(const hn_engine *e, const char *name);
 
 /* ---- contexts ---- */
 typedef struct hn_context_opts {
-    int max_threads;         /* 0: the device's default (cgroup and affinity respected) */
-    int profile;             /* which profile bounds the shapes; -1: any one that fits. Default 0 is the first */
-    bool poison;             /* debug: arena buffers read as NaN before their first and after their last step */
-    int64_t memory_ceiling;  /* bytes of arena, heap and outputs of the context's own together; 0: none */
+    int max_threads; /* 0: the device's default (cgroup and affinity respected) */
+    int profile;     /* which profile bounds the shapes; -1: any one that fits. Default 0 is the first */
+    bool poison;     /* debug: arena buffers read as NaN before their first and after their last step */
+    int64_t memory_ceiling; /* bytes of arena, heap and outputs of the context's own together; 0: none */
 } hn_context_opts;
 
 /**
- * One caller's state. Holds a reference to the engine. Inputs whose dims are constants have their shapes already; others
- * start at the profile's optimum if there is a profile.
+ * One caller's state. Holds a reference to the engine. Inputs whose dims are constants have their shapes
+ * already; others start at the profile's optimum if there is a profile.
  *
- * Thread: one thread at a time; contexts of one engine are independent and may be made and dropped while others run
- * Errors: HONE_E_NOMEM; HONE_E_LIMIT the ceiling is too low, naming the largest tensor; HONE_E_INVALID no such profile
+ * Thread: one thread at a time; contexts of one engine are independent and may be made and dropped while
+ *         others run
+ * Errors: HONE_E_NOMEM; HONE_E_LIMIT the ceiling is too low, naming the largest tensor;
+ *         HONE_E_INVALID no such profile
  */
 hone_status hn_context_create(hn_engine *e, const hn_context_opts *o, hn_context **ret, hn_diag *dg);
 void hn_context_destroy(hn_context *c);
@@ -67,19 +73,20 @@ hn_engine *hn_context_engine(const hn_context *c);
 /**
  * State an input's shape; takes effect at hn_context_prepare or the next run.
  *
- * Errors: HONE_E_SHAPE wrong rank, fixed extent, negative, or outside the profile: names input, axis and bounds
+ * Errors: HONE_E_SHAPE wrong rank, fixed extent, negative, or outside the profile: names input, axis, bounds
  */
 hone_status hn_context_set_input_shape(hn_context *c, int io, int rank, const int64_t *dim, hn_diag *dg);
 /**
- * Compute all sizes and place memory for the shapes as set; no-op when nothing changed. hn_context_run does it when needed,
- * so call this where allocation is welcome.
+ * Compute all sizes and place memory for the shapes as set; no-op when nothing changed. hn_context_run does
+ * it when needed, so call this where allocation is welcome.
  *
- * Errors: HONE_E_SHAPE an input has no shape, inputs disagree, or sizes overflow; HONE_E_LIMIT names the tensor responsible;
- *         HONE_E_NOMEM
+ * Errors: HONE_E_SHAPE an input has no shape, inputs disagree, or sizes overflow; HONE_E_LIMIT names the
+ *         tensor responsible; HONE_E_NOMEM
  */
 hone_status hn_context_prepare(hn_context *c, hn_diag *dg);
 /**
- * Shape of an input or output. Outputs: after prepare; those whose size is known only while running, after run.
+ * Shape of an input or output. Outputs: after prepare; those whose size is known only while running, after
+ * run.
  *
  * Errors: HONE_E_INVALID when it is not known yet
  */
@@ -101,22 +108,24 @@ void *hn_context_output_data(const hn_context *c, int io);
 /**
  * Run one inference; done on return.
  *
- * Errors: HONE_E_UNBOUND an input has no buffer; as hn_context_prepare; HONE_E_SHAPE a check failed while running;
- *         HONE_E_LIMIT the heap would pass the ceiling; HONE_E_DEVICE
- * Cost:   no allocation and no process-wide lock once prepared, except the heap of data-dependent steps while it grows
+ * Errors: HONE_E_UNBOUND an input has no buffer; as hn_context_prepare; HONE_E_SHAPE a check failed while
+ *         running; HONE_E_LIMIT the heap would pass the ceiling; HONE_E_DEVICE
+ * Cost:   no allocation and no process-wide lock once prepared, except the heap of data-dependent steps while
+ *         it grows
  */
 hone_status hn_context_run(hn_context *c, hn_diag *dg);
-/** Ask a run in progress to end at the next step with HONE_E_CANCELLED. Thread: any. The flag is cleared when a run starts. */
+/** Ask a run in progress to end at the next step with HONE_E_CANCELLED. Thread: any. The flag is cleared when
+ * a run starts. */
 void hn_context_cancel(hn_context *c);
 
 /* ---- measurement ---- */
 /** Time every step: two clock reads a step, so the total is a little longer. Counters restart at zero. */
 hone_status hn_context_set_profiling(hn_context *c, bool on, hn_diag *dg);
 typedef struct hn_step_time {
-    uint32_t step;  /* index in plan.step */
-    int64_t n_run;  /* times it ran since profiling was switched on */
+    uint32_t step; /* index in plan.step */
+    int64_t n_run; /* times it ran since profiling was switched on */
     int64_t sum_ns, min_ns;
-    int threads;    /* of its last run */
+    int threads; /* of its last run */
 } hn_step_time;
 /** Number of steps timed; entry i is step i (IF and LOOP include what they ran). */
 int hn_context_n_step_time(const hn_context *c);

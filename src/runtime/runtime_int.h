@@ -14,10 +14,11 @@ struct hn_engine {
     const hn_plan *plan;
     hn_device *device;
     hn_module *module;
-    void **weight;   /* by buffer: where WEIGHT buffers lie on the device, else NULL */
-    bool *reg_late;  /* by register: written while running */
-    bool has_late;   /* some register is: each run starts from a copy */
-    uint32_t *carried; /* ARENA pairs (in, out) of all loops, n_carried of them, for the check of equal sizes */
+    void **weight;  /* by buffer: where WEIGHT buffers lie on the device, else NULL */
+    bool *reg_late; /* by register: written while running */
+    bool has_late;  /* some register is: each run starts from a copy */
+    uint32_t
+        *carried; /* ARENA pairs (in, out) of all loops, n_carried of them, for the check of equal sizes */
     uint32_t n_carried;
 };
 
@@ -63,7 +64,8 @@ struct hn_context {
 
 /** Run n instructions from `first`. Errors: HONE_E_SHAPE. */
 hone_status hn_shape_run(hn_context *c, uint32_t first, uint32_t n, hn_diag *dg);
-/** Make own memory of a HEAP or GROWS buffer hold `bytes`, keeping the first `keep`; grows by half when it keeps any. */
+/** Make own memory of a HEAP or GROWS buffer hold `bytes`, keeping the first `keep`; grows by half when it
+ * keeps any. */
 hone_status hn_heap_resize(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep, hn_diag *dg);
 /** Memory for outputs whose size is known and that are not bound; checks sizes of bound ones. */
 hone_status hn_outputs_ready(hn_context *c, hn_diag *dg);
