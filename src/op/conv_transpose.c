@@ -13,7 +13,8 @@ static hone_status infer_axis(hn_call *c, int axis, hn_diag *dg)
     const int64_t extra = c->attr[OUT_PAD].n ? c->attr[OUT_PAD].is[axis] : 0;
     hn_symtab *t = c->syms;
 
-    if (extra < 0) return HN_RAISE(dg, HONE_E_SHAPE, "out_pad of spatial axis %d is negative", axis);
+    if (extra < 0 || extra > INT32_MAX)
+        return HN_RAISE(dg, HONE_E_SHAPE, "out_pad of spatial axis %d is %lld", axis, (long long)extra);
     const hn_dim span = hn_dim_mul(t, hn_dim_sub(t, c->in[0].dim[2 + axis], 1), s);
     const hn_dim reach = hn_dim_add(t, hn_dim_mul(t, hn_dim_sub(t, c->in[1].dim[2 + axis], 1), d), 1 + extra);
     const hn_dim out = hn_dim_sub(t, hn_dim_add(t, span, reach), hn_window_pads(c, AT, axis));

@@ -12,14 +12,12 @@ static hone_status check_axis(const hn_call *c, int axis, hn_diag *dg)
 {
     int64_t in, pads, out;
 
-    if (c->attr[KERNEL].is[axis] < 1)
-        return HN_RAISE(dg, HONE_E_SHAPE, "kernel of spatial axis %d is %lld; it must be at least 1", axis,
-                        (long long)c->attr[KERNEL].is[axis]);
     HN_TRY(hn_op_want_extent(c, c->attr[DIM].is[axis], "an output extent", dg));
     if (!hn_op_known(c, c->in[0].dim[2 + axis], &in) || !hn_op_known(c, hn_window_pads(c, AT, axis), &pads) ||
         !hn_op_known(c, c->attr[DIM].is[axis], &out))
         return HONE_OK;
-    if (out > 0 && (out - 1) * hn_window_stride(c, AT, axis) >= in + pads)
+    in = HN_MIN(in, INT64_MAX / 2);
+    if (out > 0 && (in + pads < 1 || out - 1 > (in + pads - 1) / hn_window_stride(c, AT, axis)))
         return HN_RAISE(dg, HONE_E_SHAPE, "%lld windows on spatial axis %d run past the %lld padded elements",
                         (long long)out, axis, (long long)(in + pads));
     return HONE_OK;
@@ -29,7 +27,7 @@ static hone_status infer_pool(hn_call *c, hn_diag *dg)
 {
     HN_TRY(hn_op_want_ranks(c, 0, 3, HN_MAX_RANK, dg));
     const int n = c->in[0].rank - 2;
-    HN_TRY(hn_op_want_list(c, KERNEL, n, dg));
+    HN_TRY(hn_window_kernel(c, KERNEL, n, dg));
     HN_TRY(hn_op_want_list(c, DIM, n, dg));
     HN_TRY(hn_window_check(c, AT, n, dg));
     c->out[0] = c->in[0];

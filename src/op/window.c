@@ -1,16 +1,28 @@
 /* Sliding windows, and the double-precision product that contractions and convolutions share. */
 #include "op/window.h"
 
-static hone_status check_list(const hn_call *c, int attr, int n, int64_t least, hn_diag *dg)
+/* Beyond this no tensor reaches, and sums and products of two stay within 64 bits. */
+static const int64_t MOST = INT32_MAX;
+
+static hone_status check_one(const hn_call *c, int attr, int i, int64_t v, int64_t least, hn_diag *dg)
+{
+    if (v < least)
+        return HN_RAISE(dg, HONE_E_SHAPE, "%s of spatial axis %d is %lld; it must be at least %lld",
+                        c->op->attrs[attr].name, i, (long long)v, (long long)least);
+    if (v > MOST)
+        return HN_RAISE(dg, HONE_E_SHAPE, "%s of spatial axis %d is %lld; %lld is the most", c->op->attrs[attr].name, i,
+                        (long long)v, (long long)MOST);
+    return HONE_OK;
+}
+
+static hone_status check_dims(const hn_call *c, int attr, int n, hn_diag *dg)
 {
     const hn_attr *a = &c->attr[attr];
 
     if (a->n != 0) HN_TRY(hn_op_want_list(c, attr, n, dg));
     for (int i = 0; i < a->n; i++) {
         int64_t v;
-        if (hn_op_known(c, a->is[i], &v) && v < least)
-            return HN_RAISE(dg, HONE_E_SHAPE, "%s of spatial axis %d is %lld; it must be at least %lld",
-                            c->op->attrs[attr].name, i, (long long)v, (long long)least);
+        if (hn_op_known(c, a->is[i], &v)) HN_TRY(check_one(c, attr, i, v, 0, dg));
     }
     return HONE_OK;
 }
@@ -22,18 +34,22 @@ static hone_status check_ints(const hn_call *c, int attr, int n, hn_diag *dg)
 
     if (a->n != 0) HN_TRY(hn_op_want_list(c, attr, n, dg));
     for (int i = 0; i < a->n; i++)
-        if (a->is[i] < 1)
-            return HN_RAISE(dg, HONE_E_SHAPE, "%s of spatial axis %d is %lld; it must be at least 1",
-                            c->op->attrs[attr].name, i, (long long)a->is[i]);
+        HN_TRY(check_one(c, attr, i, a->is[i], 1, dg));
     return HONE_OK;
+}
+
+hone_status hn_window_kernel(const hn_call *c, int attr, int n, hn_diag *dg)
+{
+    HN_TRY(hn_op_want_list(c, attr, n, dg));
+    return check_ints(c, attr, n, dg);
 }
 
 hone_status hn_window_check(const hn_call *c, hn_window_attrs at, int n, hn_diag *dg)
 {
     HN_TRY(check_ints(c, at.stride, n, dg));
     HN_TRY(check_ints(c, at.dilation, n, dg));
-    HN_TRY(check_list(c, at.pad_begin, n, 0, dg));
-    return check_list(c, at.pad_end, n, 0, dg);
+    HN_TRY(check_dims(c, at.pad_begin, n, dg));
+    return check_dims(c, at.pad_end, n, dg);
 }
 
 static int64_t int_of(const hn_call *c, int attr, int axis, int64_t dflt)
@@ -72,7 +88,7 @@ hone_status hn_window_of(const hn_call *c, hn_window_attrs at, const hn_tdesc *i
         ret->dilation[i] = hn_window_dilation(c, at, i);
         ret->n_in *= ret->in[i];
         ret->n_out *= ret->out[i];
-        ret->n_k *= k[i];
+        if (!hn_mul_size(ret->n_k, k[i], &ret->n_k)) ret->n_k = INT64_MAX; /* pools walk what is in range only */
     }
     return HONE_OK;
 }

@@ -17,8 +17,10 @@ typedef struct hn_window_attrs {
     int stride, dilation, pad_begin, pad_end;
 } hn_window_attrs;
 
-/** Lengths (0 or n) and signs of the lists; pads known to be negative are refused. */
+/** Lengths (0 or n) and bounds of the lists: steps at least 1, pads at least 0, none beyond 2^31 - 1. */
 hone_status hn_window_check(const hn_call *c, hn_window_attrs at, int n, hn_diag *dg);
+/** A kernel list: n entries with the same bounds. */
+hone_status hn_window_kernel(const hn_call *c, int attr, int n, hn_diag *dg);
 int64_t hn_window_stride(const hn_call *c, hn_window_attrs at, int axis);
 int64_t hn_window_dilation(const hn_call *c, hn_window_attrs at, int axis);
 hn_dim hn_window_pads(const hn_call *c, hn_window_attrs at, int axis); /* begin + end */
