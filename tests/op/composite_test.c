@@ -28,17 +28,20 @@ HN_NORETURN static void fail(const job *j, const char *what, const hn_diag *dg)
 
 /* ---- operands ---- */
 
-/* "name=a" or "name=a..b" in the spec. */
+/* "name=a" or "name=a..b" in the spec. strtod would take the first dot of "0..4" for its own. */
 static bool spec_range(const char *spec, const char *name, double *lo, double *hi)
 {
     const size_t n = strlen(name);
 
     for (const char *s = spec; s; s = strchr(s, ' ')) {
+        char first[32] = "";
         s += strspn(s, " ");
         if (strncmp(s, name, n) != 0 || s[n] != '=') continue;
-        char *end;
-        *lo = *hi = strtod(s + n + 1, &end);
-        if (strncmp(end, "..", 2) == 0) *hi = strtod(end + 2, NULL);
+        const char *from = s + n + 1, *dots = strstr(from, ".."), *end = from + strcspn(from, " ");
+        const bool range = dots && dots < end;
+        memcpy(first, from, HN_MIN((size_t)((range ? dots : end) - from), sizeof(first) - 1));
+        *lo = *hi = strtod(first, NULL);
+        if (range) *hi = strtod(dots + 2, NULL);
         return true;
     }
     return false;
@@ -56,8 +59,8 @@ static void bind_symbols(const job *j, const hn_graph *g, int64_t *ret)
 
 static double float_value(const job *j, hn_rng *rng, int64_t i, int64_t n, double lo, double hi)
 {
-    static const double specials[] = {0.0,       -0.0, 1e-310, -1e-42, 3e38, -3e38, INFINITY,
-                                      -INFINITY, NAN,  1,      -1,     88.8, -104};
+    static const double specials[] = { 0.0,       -0.0, 1e-310, -1e-42, 3e38, -3e38, INFINITY,
+                                       -INFINITY, NAN,  1,      -1,     88.8, -104 };
 
     if (j->how == CONSTANT) return lo + (hi - lo) * 0.75;
     if (j->how == ONE_HOT) return i == n / 2 ? hi : lo > 0 ? lo : 0;
@@ -94,7 +97,7 @@ static void make_inputs(const job *j, const hn_graph *g, hn_tensor *in)
 {
     int64_t sym[64];
     hn_rng rng;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
 
     hn_rng_init(&rng, 1 + (uint64_t)j->how);
     bind_symbols(j, g, sym);
@@ -119,8 +122,8 @@ static bool types_agree(const hn_tdesc *a, const hn_tdesc *b)
 
 static void expand_node(const job *j, hn_node *n)
 {
-    hn_diag dg = {0};
-    hn_value *out[MAX_IO] = {0};
+    hn_diag dg = { 0 };
+    hn_value *out[MAX_IO] = { 0 };
     hn_builder b;
 
     hn_builder_init(&b, n->graph, &dg);
@@ -149,7 +152,7 @@ static bool expand_one(const job *j, hn_graph *g)
 
 static hn_graph *parse(const job *j, const char *text)
 {
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_graph *g;
 
     if (hn_parse(j->t->arena, text, &g, &dg) != HONE_OK) fail(j, "does not parse", &dg);
@@ -159,7 +162,7 @@ static hn_graph *parse(const job *j, const char *text)
 static hn_graph *expanded(const job *j, const char *text)
 {
     hn_graph *g = parse(j, text);
-    hn_diags list = {0};
+    hn_diags list = { 0 };
 
     for (int i = 0; expand_one(j, g); i++)
         if (i > 2000) fail(j, "expands without end", NULL);
@@ -174,7 +177,7 @@ static hn_graph *expanded(const job *j, const char *text)
 /* The loosest tolerance for the dtype among the graph's composites. */
 static hn_tol tolerance(const hn_graph *g, hn_dtype t)
 {
-    hn_tol tol = {0};
+    hn_tol tol = { 0 };
 
     HN_FOR_NODES (n, g) {
         const hn_op_def *op = hn_op_of(n);
@@ -215,9 +218,9 @@ static void compare(const job *j, int output, const hn_tensor *got, const hn_ten
 
 static void one_fill(const job *j, const hn_graph *whole, const hn_graph *simple)
 {
-    hn_tensor in[MAX_IO] = {0}, want[MAX_IO] = {0}, got[MAX_IO] = {0};
-    const hn_eval_opts opts = {.mode = HN_EVAL_OWN};
-    hn_diag dg = {0};
+    hn_tensor in[MAX_IO] = { 0 }, want[MAX_IO] = { 0 }, got[MAX_IO] = { 0 };
+    const hn_eval_opts opts = { .mode = HN_EVAL_OWN };
+    hn_diag dg = { 0 };
 
     make_inputs(j, whole, in);
     if (hn_eval_run(whole, &opts, in, want, &dg) != HONE_OK) fail(j, "the reference fails", &dg);
@@ -234,7 +237,7 @@ static void one_fill(const job *j, const hn_graph *whole, const hn_graph *simple
 /* The text with `to` for every "f32" that stands as a word. */
 static char *retyped(hn_arena *a, const char *text, const char *to)
 {
-    hn_str s = {0};
+    hn_str s = { 0 };
 
     for (const char *p = text; *p;) {
         if (strncmp(p, "f32", 3) == 0) {
@@ -252,11 +255,13 @@ static char *retyped(hn_arena *a, const char *text, const char *to)
 void composite_expands_at(const char *file, int line, hn_test *t, const char *text, const char *spec,
                           int flags)
 {
-    static const char *const types[] = {"f32", "f64", "f16", "bf16"};
+    static const char *const types[] = { "f32", "f64", "f16", "bf16" };
     const int n_type = flags & E_AS_IS ? 1 : flags & E_HALF ? 4 : 2;
 
     for (int k = 0; k < n_type; k++) {
-        job j = {.file = file, .line = line, .t = t, .spec = spec, .text = retyped(t->arena, text, types[k])};
+        job j = {
+            .file = file, .line = line, .t = t, .spec = spec, .text = retyped(t->arena, text, types[k])
+        };
         const hn_graph *whole = parse(&j, j.text), *simple = expanded(&j, j.text);
         if (whole->n_in > MAX_IO || whole->n_out > MAX_IO) fail(&j, "has too many inputs or outputs", NULL);
         for (int how = 0; how < N_FILL; how++) {
