@@ -5,13 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { T_FLOAT = 1, T_INT, T_STRING, T_TENSOR, T_GRAPH, T_FLOATS, T_INTS, T_STRINGS, T_TENSORS, T_GRAPHS, T_SPARSE, T_TYPE = 13 };
+enum {
+    T_FLOAT = 1,
+    T_INT,
+    T_STRING,
+    T_TENSOR,
+    T_GRAPH,
+    T_FLOATS,
+    T_INTS,
+    T_STRINGS,
+    T_TENSORS,
+    T_GRAPHS,
+    T_SPARSE,
+    T_TYPE = 13
+};
 
 static const char *type_name(int type)
 {
-    static const char *const names[] = { "nothing",    "a float",   "an int",    "a string",      "a tensor",
-                                         "a graph",    "floats",    "ints",      "strings",       "tensors",
-                                         "graphs",     "a sparse tensor", "sparse tensors", "a type", "types" };
+    static const char *const names[] = { "nothing",        "a float", "an int", "a string",
+                                         "a tensor",       "a graph", "floats", "ints",
+                                         "strings",        "tensors", "graphs", "a sparse tensor",
+                                         "sparse tensors", "a type",  "types" };
     return type >= 0 && type < HN_COUNT(names) ? names[type] : "something unknown";
 }
 
@@ -32,7 +46,8 @@ static int type_of(const Onnx__AttributeProto *a)
     return 0;
 }
 
-/* A reference inside a function's body stands for the caller's attribute, which may be a reference in turn. */
+/* A reference inside a function's body stands for the caller's attribute, which may be a reference in turn.
+ */
 static const Onnx__AttributeProto *resolve(const Onnx__AttributeProto *a, const hn_im_frame *f)
 {
     while (a && a->ref_attr_name && a->ref_attr_name[0]) {
@@ -81,8 +96,8 @@ static const Onnx__AttributeProto *typed(hn_im_call *c, const char *name, int ty
     /* An empty list in a file without types reads as nothing. */
     if (have == 0 && (type == T_FLOATS || type == T_INTS || type == T_STRINGS)) return a;
     if (c->attr_dg.code == HONE_OK)
-        HN_RAISE(&c->attr_dg, HONE_E_MODEL, "attribute \"%s\" holds %s where %s belongs", name, type_name(have),
-                 type_name(type));
+        HN_RAISE(&c->attr_dg, HONE_E_MODEL, "attribute \"%s\" holds %s where %s belongs", name,
+                 type_name(have), type_name(type));
     return NULL;
 }
 

@@ -11,8 +11,8 @@ static const char *join(hn_im *m, const char *path, const char *label)
 }
 
 /* Initializers, parameters, nodes; then the outputs. */
-static bool run(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *p, int n_in, hn_value *const *in, hn_value **out,
-                hn_diag *dg)
+static bool run(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *p, int n_in, hn_value *const *in,
+                hn_value **out, hn_diag *dg)
 {
     const int before = m->n_problem;
     if (s->depth > HN_IM_MAX_SCOPES) {
@@ -35,8 +35,8 @@ static bool run(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *p, int n_in, h
     return m->n_problem == before;
 }
 
-bool hn_im_inline(hn_im_call *c, const Onnx__GraphProto *p, const char *label, int n_in, hn_value *const *in, int n_out,
-                  hn_value **out)
+bool hn_im_inline(hn_im_call *c, const Onnx__GraphProto *p, const char *label, int n_in, hn_value *const *in,
+                  int n_out, hn_value **out)
 {
     hn_im_scope *s = hn_im_scope_new(c->m, c->scope, c->b->g, join(c->m, c->path, label));
     hn_value **all = HN_NEW_N(c->m->scratch, hn_value *, p->n_output + 1);
@@ -69,7 +69,8 @@ hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret)
     return HONE_OK;
 }
 
-bool hn_im_body_run(hn_im_body *body, const Onnx__GraphProto *p, int n_in, hn_value *const *in, hn_value **out)
+bool hn_im_body_run(hn_im_body *body, const Onnx__GraphProto *p, int n_in, hn_value *const *in,
+                    hn_value **out)
 {
     return run(body->c.m, body->scope, p, n_in, in, out, body->c.dg);
 }

@@ -1,6 +1,6 @@
 /*
- * Einsum: diagonals are taken, letters of one operand alone are summed, then operands are multiplied from left to right,
- * each product as one batched matmul of [batch, left, shared] x [batch, shared, right].
+ * Einsum: diagonals are taken, letters of one operand alone are summed, then operands are multiplied from
+ * left to right, each product as one batched matmul of [batch, left, shared] x [batch, shared, right].
  */
 #include "import/import_int.h"
 
@@ -38,18 +38,24 @@ static hone_status bad(hn_im_call *c, const char *why)
 }
 
 /* Letters of one term; an ellipsis takes the axes that the letters leave. */
-static hone_status read_term(hn_im_call *c, const char *s, size_t len, int rank, char *letter, int *ret_n, int *ret_dots)
+static hone_status read_term(hn_im_call *c, const char *s, size_t len, int rank, char *letter, int *ret_n,
+                             int *ret_dots)
 {
     int letters = 0, dots = 0, n = 0;
     for (size_t i = 0; i < len; i++) {
-        if (isalpha((unsigned char)s[i])) letters++;
-        else if (s[i] == '.') dots++;
-        else if (s[i] != ' ') return bad(c, "holds something else than letters and an ellipsis");
+        if (isalpha((unsigned char)s[i]))
+            letters++;
+        else if (s[i] == '.')
+            dots++;
+        else if (s[i] != ' ')
+            return bad(c, "holds something else than letters and an ellipsis");
     }
     if (dots != 0 && dots != 3) return bad(c, "has dots that are no ellipsis");
     const int wide = rank < 0 ? *ret_dots : dots ? rank - letters : 0;
-    if (wide < 0 || (rank >= 0 && letters + wide != rank)) return HN_RAISE(c->dg, HONE_E_SHAPE, "a term of %d letters does not fit rank %d", letters, rank);
-    if (letters + (dots ? wide : 0) > MAX_LETTERS) return hn_im_refuse(c, "a term of more than %d axes is not supported", MAX_LETTERS);
+    if (wide < 0 || (rank >= 0 && letters + wide != rank))
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "a term of %d letters does not fit rank %d", letters, rank);
+    if (letters + (dots ? wide : 0) > MAX_LETTERS)
+        return hn_im_refuse(c, "a term of more than %d axes is not supported", MAX_LETTERS);
     bool done = false;
     for (size_t i = 0; i < len; i++) {
         if (isalpha((unsigned char)s[i])) letter[n++] = s[i];
@@ -102,14 +108,16 @@ static hone_status read_equation(hn_im_call *c, const char *s, equation *e)
         bool known = false;
         for (int k = 0; k < e->n_in; k++)
             known |= find(e->in[k].letter, e->in[k].n, e->out[i]) >= 0;
-        if (!known || find(e->out, i, e->out[i]) >= 0) return bad(c, "has a result letter that is unknown or twice");
+        if (!known || find(e->out, i, e->out[i]) >= 0)
+            return bad(c, "has a result letter that is unknown or twice");
     }
     return HONE_OK;
 }
 
 static void drop_axis(hn_im_call *c, term *t, int k, bool sum)
 {
-    t->v = sum ? hn_im_reduce(c, HN_OP_reduce_sum, t->v, 1, (int64_t[]){ k }, false) : hn_im_squeeze(c, t->v, k);
+    t->v =
+        sum ? hn_im_reduce(c, HN_OP_reduce_sum, t->v, 1, (int64_t[]){ k }, false) : hn_im_squeeze(c, t->v, k);
     memmove(t->letter + k, t->letter + k + 1, (size_t)(t->n - k - 1));
     t->n--;
 }
@@ -140,7 +148,8 @@ static bool needed_later(const equation *e, int from, char x)
 static void sum_alone(hn_im_call *c, const equation *e, int from, term *t, const term *other)
 {
     for (int k = t->n - 1; k >= 0 && t->v; k--)
-        if (!needed_later(e, from, t->letter[k]) && (!other || find(other->letter, other->n, t->letter[k]) < 0))
+        if (!needed_later(e, from, t->letter[k]) &&
+            (!other || find(other->letter, other->n, t->letter[k]) < 0))
             drop_axis(c, t, k, true);
 }
 
@@ -176,9 +185,12 @@ static void sort_letters(const equation *e, int from, const term *a, const term 
 {
     for (int i = 0; i < a->n; i++) {
         const char x = a->letter[i];
-        if (find(b->letter, b->n, x) < 0) g->left[g->n_left++] = x;
-        else if (needed_later(e, from, x)) g->batch[g->n_batch++] = x;
-        else g->shared[g->n_shared++] = x;
+        if (find(b->letter, b->n, x) < 0)
+            g->left[g->n_left++] = x;
+        else if (needed_later(e, from, x))
+            g->batch[g->n_batch++] = x;
+        else
+            g->shared[g->n_shared++] = x;
     }
     for (int i = 0; i < b->n; i++)
         if (find(a->letter, a->n, b->letter[i]) < 0) g->right[g->n_right++] = b->letter[i];
@@ -209,7 +221,8 @@ static hone_status multiply(hn_im_call *c, const equation *e, int from, term *a,
     sum_alone(c, e, from, b, a);
     HN_TRY(c->b->status);
     sort_letters(e, from, a, b, &g);
-    if (g.n_batch + g.n_left + g.n_right > MAX_LETTERS) return hn_im_refuse(c, "a product of more than %d axes is not supported", MAX_LETTERS);
+    if (g.n_batch + g.n_left + g.n_right > MAX_LETTERS)
+        return hn_im_refuse(c, "a product of more than %d axes is not supported", MAX_LETTERS);
 
     const hn_dim s = group(c, a, g.shared, g.n_shared);
     const hn_dim da[3] = { group(c, a, g.batch, g.n_batch), group(c, a, g.left, g.n_left), s };

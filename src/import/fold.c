@@ -1,6 +1,6 @@
 /*
- * Constants computed on the way in: shapes, pads, scales, axes. Handlers ask for such values by content, so nothing small
- * that follows from constants stays a node.
+ * Constants computed on the way in: shapes, pads, scales, axes. Handlers ask for such values by content, so
+ * nothing small that follows from constants stays a node.
  */
 #include "import/import_int.h"
 
@@ -22,10 +22,12 @@ static bool small_static(const hn_value *v, int64_t limit)
 static bool foldable(const hn_node *n)
 {
     const hn_op_def *op = hn_op_of(n);
-    if (!op || !(op->traits & HN_TRAIT_PURE) || (op->traits & (HN_TRAIT_CONTROL | HN_TRAIT_RANDOM | HN_TRAIT_DYNAMIC)))
+    if (!op || !(op->traits & HN_TRAIT_PURE) ||
+        (op->traits & (HN_TRAIT_CONTROL | HN_TRAIT_RANDOM | HN_TRAIT_DYNAMIC)))
         return false;
     for (int i = 0; i < n->n_in; i++)
-        if (hn_in(n, i) && !(hn_is_const(hn_in(n, i)) && small_static(hn_in(n, i), FOLD_IN_ELEMS))) return false;
+        if (hn_in(n, i) && !(hn_is_const(hn_in(n, i)) && small_static(hn_in(n, i), FOLD_IN_ELEMS)))
+            return false;
     for (int i = 0; i < n->n_out; i++)
         if (!small_static(n->out[i], FOLD_OUT_ELEMS)) return false;
     return true;
@@ -84,7 +86,8 @@ static bool fold_by_content(hn_im_call *c, hn_node *n)
     return w != NULL;
 }
 
-/* A folded node goes at once; what else nobody reads is swept at the end, when it is known what symbols need. */
+/* A folded node goes at once; what else nobody reads is swept at the end, when it is known what symbols need.
+ */
 void hn_im_fold_since(hn_im_call *c, hn_node *mark)
 {
     hn_node *next;

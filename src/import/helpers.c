@@ -97,8 +97,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-hone_status hn_im_axes(hn_im_call *c, const char *name, int operand, int rank, bool sorted, int64_t *ret, int *ret_n,
-                       bool *ret_given)
+hone_status hn_im_axes(hn_im_call *c, const char *name, int operand, int rank, bool sorted, int64_t *ret,
+                       int *ret_n, bool *ret_given)
 {
     const int64_t *x = NULL;
     hn_value *v = operand >= 0 ? hn_im_in(c, operand) : NULL;
@@ -112,7 +112,8 @@ hone_status hn_im_axes(hn_im_call *c, const char *name, int operand, int rank, b
         *ret_given = true;
     } else if (v) {
         if (!hn_im_ints(c, v, &x, &n)) {
-            hn_hint(c->dg, "make the axes a constant; shapes of rank unknown until the run cannot be compiled");
+            hn_hint(c->dg,
+                    "make the axes a constant; shapes of rank unknown until the run cannot be compiled");
             return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "the axes are known only while running");
         }
         *ret_given = true;
@@ -212,12 +213,14 @@ static bool elem_of(hn_im_call *c, hn_value *v, int64_t i, int depth, hn_dim *re
     if (!n || v->kind != HN_TENSOR) return false;
     switch (n->op) {
     case HN_OP_identity:
-    case HN_OP_reshape: return elem_of(c, hn_in(n, 0), i, depth + 1, ret);
+    case HN_OP_reshape:
+        return elem_of(c, hn_in(n, 0), i, depth + 1, ret);
     case HN_OP_cast:
         if (hn_dtype_bits(v->type.dtype) < 32 || !hn_dtype_is_int(v->type.dtype)) return false;
         if (!hn_dtype_is_int(hn_in(n, 0)->type.dtype)) return false;
         return elem_of(c, hn_in(n, 0), i, depth + 1, ret);
-    case HN_OP_concat: return v->type.rank == 1 && concat_elem(c, n, i, depth + 1, ret);
+    case HN_OP_concat:
+        return v->type.rank == 1 && concat_elem(c, n, i, depth + 1, ret);
     case HN_OP_slice:
         if (v->type.rank != 1) return false;
         start = hn_attr_is(n, "start", &n_start)[0];
@@ -232,7 +235,8 @@ static bool elem_of(hn_im_call *c, hn_value *v, int64_t i, int depth, hn_dim *re
     case HN_OP_mul:
         if (hn_dtype_bits(v->type.dtype) < 32 || !hn_dtype_is_int(v->type.dtype)) return false;
         return binary_elem(c, n, i, depth + 1, ret);
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -244,8 +248,9 @@ bool hn_im_known_dim(hn_im_call *c, hn_value *v, int i, hn_dim *ret)
 hn_value *hn_im_i64(hn_im_call *c, hn_value *v)
 {
     if (!v || v->type.dtype == HN_I64) return v;
-    HN_FOR_USES(u, v) {
-        if (u->node && u->node->op == HN_OP_cast && u->node->graph == c->b->g && u->node->out[0]->type.dtype == HN_I64)
+    HN_FOR_USES (u, v) {
+        if (u->node && u->node->op == HN_OP_cast && u->node->graph == c->b->g &&
+            u->node->out[0]->type.dtype == HN_I64)
             return u->node->out[0];
     }
     return hn_im_folded(hn_cast(c->b, v, HN_I64));
@@ -269,7 +274,9 @@ hone_status hn_im_vector_len(hn_im_call *c, hn_value *v, const char *what, int c
         hn_hint(c->dg, "a tensor's rank must be known before the model runs");
         return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "the length of the %s is known only while running", what);
     }
-    if (n > cap) return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "the %s has %" PRId64 " entries, above the limit of %d", what, n, cap);
+    if (n > cap)
+        return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "the %s has %" PRId64 " entries, above the limit of %d",
+                        what, n, cap);
     *ret = (int)n;
     return HONE_OK;
 }
@@ -298,7 +305,8 @@ hn_value *hn_im_binary(hn_im_call *c, hn_op op, hn_value *x, hn_value *y)
 
 hn_value *hn_im_reduce(hn_im_call *c, hn_op op, hn_value *x, int n, const int64_t *axes, bool keepdims)
 {
-    return hn_im_folded(hn_b1(c->b, op, x, HN_ATTRS_ARG(HN_A_IS("axes", n, axes), HN_A_I("keepdims", keepdims))));
+    return hn_im_folded(
+        hn_b1(c->b, op, x, HN_ATTRS_ARG(HN_A_IS("axes", n, axes), HN_A_I("keepdims", keepdims))));
 }
 
 hn_value *hn_im_unsqueeze(hn_im_call *c, hn_value *x, int axis)
@@ -308,7 +316,8 @@ hn_value *hn_im_unsqueeze(hn_im_call *c, hn_value *x, int axis)
     const int rank = x->type.rank;
     if (rank == HN_MAX_RANK) {
         if (c->b->status == HONE_OK)
-            c->b->status = HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "rank %d is above the limit of %d", rank + 1, HN_MAX_RANK);
+            c->b->status = HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "rank %d is above the limit of %d", rank + 1,
+                                    HN_MAX_RANK);
         return NULL;
     }
     memcpy(dim, x->type.dim, (size_t)axis * sizeof *dim);
@@ -335,7 +344,8 @@ hn_value *hn_im_concat(hn_im_call *c, int axis, int n, hn_value *const *v)
 
 hn_value *hn_im_matmul(hn_im_call *c, hn_value *a, hn_value *b, bool trans_a, bool trans_b)
 {
-    return hn_b2(c->b, HN_OP_matmul, a, b, HN_ATTRS_ARG(HN_A_I("trans_a", trans_a), HN_A_I("trans_b", trans_b)));
+    return hn_b2(c->b, HN_OP_matmul, a, b,
+                 HN_ATTRS_ARG(HN_A_I("trans_a", trans_a), HN_A_I("trans_b", trans_b)));
 }
 
 hn_value *hn_im_gather(hn_im_call *c, hn_value *x, hn_value *index, int axis)
@@ -380,8 +390,9 @@ hn_value *hn_im_along(hn_im_call *c, hn_value *v, int rank, int axis)
 
 hn_value *hn_im_iota(hn_im_call *c, hn_dtype t, int rank, const hn_dim *dim, int axis)
 {
-    hn_node *n = hn_build(c->b, HN_OP_iota, 0, NULL,
-                          HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIMS("dim", rank, dim), HN_A_I("axis", axis)), 1);
+    hn_node *n =
+        hn_build(c->b, HN_OP_iota, 0, NULL,
+                 HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIMS("dim", rank, dim), HN_A_I("axis", axis)), 1);
     return n ? n->out[0] : NULL;
 }
 
@@ -402,7 +413,8 @@ hn_value *hn_im_slice(hn_im_call *c, hn_value *x, int axis, hn_dim start, int64_
     }
     from[axis] = start;
     return hn_b1(c->b, HN_OP_slice, x,
-                 HN_ATTRS_ARG(HN_A_DIMS("start", rank, from), HN_A_IS("step", rank, steps), HN_A_DIMS("dim", rank, dim)));
+                 HN_ATTRS_ARG(HN_A_DIMS("start", rank, from), HN_A_IS("step", rank, steps),
+                              HN_A_DIMS("dim", rank, dim)));
 }
 
 hn_value *hn_im_flip(hn_im_call *c, hn_value *x, int axis)
@@ -430,7 +442,8 @@ static hone_status reshape_known(hn_im_call *c, hn_value *x, hn_dim *d, int n, b
         if (known && k < -1) return HN_RAISE(c->dg, HONE_E_MODEL, "entry %d of the shape is %" PRId64, i, k);
         if (known && k == 0 && !allow_zero) {
             if (i >= x->type.rank)
-                return HN_RAISE(c->dg, HONE_E_MODEL, "entry %d of the shape copies an axis that rank %d has not", i, x->type.rank);
+                return HN_RAISE(c->dg, HONE_E_MODEL,
+                                "entry %d of the shape copies an axis that rank %d has not", i, x->type.rank);
             d[i] = x->type.dim[i];
         }
         /* The same extent on both sides cancels exactly; a quotient of products need not. */
@@ -440,7 +453,8 @@ static hone_status reshape_known(hn_im_call *c, hn_value *x, hn_dim *d, int n, b
     int64_t r, o;
     if (hn_dim_known(t, rest, &r) && hn_dim_known(t, others, &o)) {
         if (o == 0 ? r != 0 : r % o != 0)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "%" PRId64 " elements do not divide into rows of %" PRId64, r, o);
+            return HN_RAISE(c->dg, HONE_E_SHAPE, "%" PRId64 " elements do not divide into rows of %" PRId64,
+                            r, o);
         d[hole] = o == 0 ? 0 : r / o;
         return HONE_OK;
     }
@@ -453,8 +467,10 @@ static hone_status reshape_known(hn_im_call *c, hn_value *x, hn_dim *d, int n, b
         if (i == hole) continue;
         while (k < x->type.rank && (used[k] || x->type.dim[k] != d[i]))
             k++;
-        if (k < x->type.rank) used[k] = true;
-        else others = hn_im_dmul(c, others, d[i]);
+        if (k < x->type.rank)
+            used[k] = true;
+        else
+            others = hn_im_dmul(c, others, d[i]);
     }
     for (int k = 0; k < x->type.rank; k++)
         if (!used[k]) rest = hn_im_dmul(c, rest, x->type.dim[k]);
@@ -472,8 +488,10 @@ static hn_value *resolve_shape(hn_im_call *c, hn_value *x, hn_value *shape, int 
     if (!allow_zero) s = hn_im_select(c, hn_im_binary(c, HN_OP_eq, s, zero), hn_const_dims(c->b, n, own), s);
     hn_value *one = hn_const_i(c->b, HN_I64, 1);
     hn_value *hole = hn_im_binary(c, HN_OP_lt, s, zero);
-    hn_value *others = hn_im_reduce(c, HN_OP_reduce_prod, hn_im_select(c, hole, one, s), 1, (int64_t[]){ 0 }, false);
-    hn_value *total = hn_reshape(c->b, hn_const_dims(c->b, 1, (hn_dim[]){ hn_tdesc_numel(hn_im_syms(c), &x->type) }), 0, NULL);
+    hn_value *others =
+        hn_im_reduce(c, HN_OP_reduce_prod, hn_im_select(c, hole, one, s), 1, (int64_t[]){ 0 }, false);
+    hn_value *total = hn_reshape(
+        c->b, hn_const_dims(c->b, 1, (hn_dim[]){ hn_tdesc_numel(hn_im_syms(c), &x->type) }), 0, NULL);
     hn_value *rest = hn_im_binary(c, HN_OP_div, total, hn_im_binary(c, HN_OP_max, others, one));
     return hn_im_select(c, hole, rest, s);
 }
@@ -509,8 +527,10 @@ hn_value *hn_im_reshape_onnx(hn_im_call *c, hn_value *x, hn_value *shape, bool a
         for (int i = 0; s && i < n; i++) {
             int64_t k;
             hn_dim e;
-            if (elem_of(c, shape, i, 0, &e) && hn_dim_known(hn_im_syms(c), e, &k) && k > 0) d[i] = k;
-            else d[i] = hn_im_dim(c, s, i);
+            if (elem_of(c, shape, i, 0, &e) && hn_dim_known(hn_im_syms(c), e, &k) && k > 0)
+                d[i] = k;
+            else
+                d[i] = hn_im_dim(c, s, i);
         }
         if (!s) return NULL;
     }

@@ -1,4 +1,5 @@
-/* ONNX models to graphs. Every op of every opset version is normalised to the ops of ir/ops.def on the way. */
+/* ONNX models to graphs. Every op of every opset version is normalised to the ops of ir/ops.def on the way.
+ */
 #ifndef HN_IMPORT_IMPORT_H
 #define HN_IMPORT_IMPORT_H
 
@@ -15,7 +16,8 @@ typedef struct hn_import_dim {
     int64_t value;
 } hn_import_dim;
 
-/** Bounds of one input's extents, as an optimisation profile gives them. min == opt == max fixes an extent. */
+/** Bounds of one input's extents, as an optimisation profile gives them. min == opt == max fixes an extent.
+ */
 typedef struct hn_import_profile {
     const char *input;
     int rank;
@@ -36,19 +38,18 @@ typedef struct hn_import_opts {
     int n_profile;
     const char *const *keep_input; /* inputs with a default (initializer) that stay inputs */
     int n_keep_input;
-    const hn_import_value *value; /* such as a sampling rate, or axes and scales that a model takes as inputs */
+    const hn_import_value
+        *value; /* such as a sampling rate, or axes and scales that a model takes as inputs */
     int n_value;
 } hn_import_opts;
 
 /**
  * Read a model into a new graph.
  *
- * Owns:    the graph and its constants live in arena a; weights kept in other files are read into it, so the files
- *          may change or go once this returns
- * Errors:  every problem found goes to *problems (may be NULL), one entry a problem, with the node's path as frame;
- *          dg gets the first of them with the count
- *          HONE_E_FORMAT       not an ONNX file, or cut short
- *          HONE_E_MODEL        the model contradicts itself or the standard
+ * Owns:    the graph and its constants live in arena a; weights kept in other files are read into it, so the
+ * files may change or go once this returns Errors:  every problem found goes to *problems (may be NULL), one
+ * entry a problem, with the node's path as frame; dg gets the first of them with the count HONE_E_FORMAT not
+ * an ONNX file, or cut short HONE_E_MODEL        the model contradicts itself or the standard
  *          HONE_E_UNSUPPORTED  an op, version, type or use that is not known here, each named
  *          HONE_E_LIMIT        nesting, counts or sizes past what a sane model needs
  * opts may be NULL.
@@ -56,7 +57,7 @@ typedef struct hn_import_opts {
 hone_status hn_import_file(hn_arena *a, const char *path, const hn_import_opts *opts, hn_graph **ret,
                            hn_diags *problems, hn_diag *dg);
 /** As hn_import_file from memory; base_dir is where external data may be read from (NULL: nowhere). */
-hone_status hn_import_mem(hn_arena *a, const void *bytes, size_t n, const char *base_dir, const hn_import_opts *opts,
-                          hn_graph **ret, hn_diags *problems, hn_diag *dg);
+hone_status hn_import_mem(hn_arena *a, const void *bytes, size_t n, const char *base_dir,
+                          const hn_import_opts *opts, hn_graph **ret, hn_diags *problems, hn_diag *dg);
 
 #endif

@@ -8,10 +8,10 @@
 
 /* Limits: far above any real model, far below what would hurt. */
 enum {
-    HN_IM_MAX_DEPTH = 100,       /* nested messages on the wire */
-    HN_IM_MAX_SCOPES = 64,       /* nested bodies and function calls */
+    HN_IM_MAX_DEPTH = 100, /* nested messages on the wire */
+    HN_IM_MAX_SCOPES = 64, /* nested bodies and function calls */
     HN_IM_MAX_OPERANDS = 1 << 16,
-    HN_IM_KEEP_BYTES = 4096,     /* raw data from this size on are used where protobuf put them */
+    HN_IM_KEEP_BYTES = 4096, /* raw data from this size on are used where protobuf put them */
 };
 
 /* ---- names to things ---- */
@@ -19,7 +19,7 @@ typedef struct hn_im_map {
     struct hn_im_slot {
         const char *key;
         void *item;
-    } *at;
+    } * at;
     int n, cap; /* cap a power of two */
 } hn_im_map;
 void *hn_im_map_get(const hn_im_map *m, const char *key);
@@ -31,9 +31,9 @@ typedef struct hn_im_name {
     hn_value *v;                     /* NULL until needed (initializers), or bad */
     const Onnx__TensorProto *tensor; /* an initializer not turned into a constant yet */
     const Onnx__SparseTensorProto *sparse;
-    hn_graph *g;                     /* where the constant goes */
-    bool bad;                        /* its producer failed and has been reported */
-    bool kept;                       /* an initializer that is a graph input too and stays one */
+    hn_graph *g; /* where the constant goes */
+    bool bad;    /* its producer failed and has been reported */
+    bool kept;   /* an initializer that is a graph input too and stays one */
 } hn_im_name;
 
 /** One call of a model-local function: where attribute references and opsets resolve. */
@@ -50,7 +50,7 @@ typedef struct hn_im_scope {
     struct hn_im_scope *up; /* enclosing names; NULL at a function's or the model's top */
     hn_graph *g;            /* where nodes go */
     hn_im_map names;
-    const char *path;       /* import path of the body's owner, "" at the top */
+    const char *path; /* import path of the body's owner, "" at the top */
     const hn_im_frame *frame;
     int depth;
 } hn_im_scope;
@@ -64,8 +64,8 @@ typedef struct hn_im {
     hn_diags *problems;
     hn_diag first;
     int n_problem;
-    bool stop;         /* out of memory or past a limit: nothing more is worth saying */
-    int base_fd;       /* folder of the model, -1: no external data */
+    bool stop;   /* out of memory or past a limit: nothing more is worth saying */
+    int base_fd; /* folder of the model, -1: no external data */
 } hn_im;
 
 /** Count and keep a problem; clears dg. */
@@ -78,12 +78,12 @@ typedef struct hn_im_call {
     hn_im_scope *scope;
     const Onnx__NodeProto *p;
     const struct hn_im_entry *entry;
-    int64_t opset;      /* version of the domain's opset in force */
+    int64_t opset; /* version of the domain's opset in force */
     hn_builder *b;
-    hn_diag *dg;        /* the builder's too */
+    hn_diag *dg; /* the builder's too */
     hn_value **in;
     int n_in;
-    hn_value **out;     /* to fill, one per output of the node */
+    hn_value **out; /* to fill, one per output of the node */
     int n_out;
     const char *path;   /* import path */
     uint64_t attr_seen; /* bit per attribute index below 64 */
@@ -99,13 +99,13 @@ typedef struct hn_im_entry {
     int min_in, max_in; /* max_in -1: any number */
     int max_out;        /* -1: any number */
     hn_im_fn fn;
-    int arg;            /* an hn_op, or the handler's own switch */
+    int arg; /* an hn_op, or the handler's own switch */
 } hn_im_entry;
 
 enum { HN_IM_ANY = -1 };
 
 typedef struct hn_im_domain {
-    const char *name;       /* "" is ai.onnx */
+    const char *name; /* "" is ai.onnx */
     const hn_im_entry *row;
     int n;
 } hn_im_domain;
@@ -140,10 +140,12 @@ hone_status hn_im_tensor(hn_im *m, const Onnx__TensorProto *t, hn_tdesc *ret_typ
                          size_t *ret_bytes, hn_diag *dg);
 hone_status hn_im_sparse(hn_im *m, const Onnx__SparseTensorProto *t, hn_tdesc *ret_type, const void **ret_at,
                          size_t *ret_bytes, hn_diag *dg);
-hone_status hn_im_external(hn_im *m, const Onnx__TensorProto *t, size_t want, const void **ret_at, hn_diag *dg);
-/** Parse checks that protobuf-c lacks: nesting, memory, cut-off; then unpack. The result lives in the arena. */
-hone_status hn_im_unpack(hn_arena *keep, hn_arena *scratch, const ProtobufCMessageDescriptor *type, const void *bytes,
-                         size_t n, ProtobufCMessage **ret, hn_diag *dg);
+hone_status hn_im_external(hn_im *m, const Onnx__TensorProto *t, size_t want, const void **ret_at,
+                           hn_diag *dg);
+/** Parse checks that protobuf-c lacks: nesting, memory, cut-off; then unpack. The result lives in the arena.
+ */
+hone_status hn_im_unpack(hn_arena *keep, hn_arena *scratch, const ProtobufCMessageDescriptor *type,
+                         const void *bytes, size_t n, ProtobufCMessage **ret, hn_diag *dg);
 
 /* ---- graphs ---- */
 /** Nodes of a graph into scope s, in an order that works. Problems are recorded, not returned. */
@@ -156,7 +158,8 @@ hn_im_scope *hn_im_scope_new(hn_im *m, hn_im_scope *up, hn_graph *g, const char 
 /** The value of a name seen from s: NULL with *ret_bad set when its producer failed, else raises. */
 hn_value *hn_im_lookup(hn_im *m, hn_im_scope *s, const char *name, bool *ret_bad, hn_diag *dg);
 bool hn_im_define(hn_im *m, hn_im_scope *s, const char *name, hn_value *v, hn_diag *dg);
-/** A body built into the graph of c, its parameters being in[]: outputs filled; false when problems were recorded. */
+/** A body built into the graph of c, its parameters being in[]: outputs filled; false when problems were
+ * recorded. */
 bool hn_im_inline(hn_im_call *c, const Onnx__GraphProto *p, const char *label, int n_in, hn_value *const *in,
                   int n_out, hn_value **out);
 /** A body with parameters yet to be built: types by param[]. */
@@ -167,13 +170,15 @@ typedef struct hn_im_body {
     hn_im_call c; /* as the owner's call, building into the body */
 } hn_im_body;
 hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret);
-/** The nodes of p with its inputs standing for in[0..n_in) (NULL: not given a name); out[] gets its outputs, as many as p has. */
-bool hn_im_body_run(hn_im_body *body, const Onnx__GraphProto *p, int n_in, hn_value *const *in, hn_value **out);
+/** The nodes of p with its inputs standing for in[0..n_in) (NULL: not given a name); out[] gets its outputs,
+ * as many as p has. */
+bool hn_im_body_run(hn_im_body *body, const Onnx__GraphProto *p, int n_in, hn_value *const *in,
+                    hn_value **out);
 /** Outputs of a body must be its own values: outer ones and doubles get an identity. */
 void hn_im_body_output(hn_im_body *body, hn_value *v, const char *name);
 /** The type a value-info declares. */
-hone_status hn_im_type(hn_im *m, const Onnx__TypeProto *p, const char *name, hn_vkind *ret_kind, hn_tdesc *ret,
-                       hn_diag *dg);
+hone_status hn_im_type(hn_im *m, const Onnx__TypeProto *p, const char *name, hn_vkind *ret_kind,
+                       hn_tdesc *ret, hn_diag *dg);
 
 /** Replace what was built after mark (NULL: all of the graph) by constants where it is small and known. */
 void hn_im_fold_since(hn_im_call *c, hn_node *mark);
@@ -200,9 +205,10 @@ bool hn_im_ints(hn_im_call *c, hn_value *v, const int64_t **ret, int *ret_n);
 bool hn_im_int(hn_im_call *c, hn_value *v, int64_t *ret);
 /** As hn_im_ints for floats (constants alone). */
 bool hn_im_floats(hn_im_call *c, hn_value *v, const double **ret, int *ret_n);
-/** Axes from attribute `name` or operand i; raises when not known at import. Resolved to 0..rank-1 and sorted unless raw. */
-hone_status hn_im_axes(hn_im_call *c, const char *name, int operand, int rank, bool sorted, int64_t *ret, int *ret_n,
-                       bool *ret_given);
+/** Axes from attribute `name` or operand i; raises when not known at import. Resolved to 0..rank-1 and sorted
+ * unless raw. */
+hone_status hn_im_axes(hn_im_call *c, const char *name, int operand, int rank, bool sorted, int64_t *ret,
+                       int *ret_n, bool *ret_given);
 hone_status hn_im_axis(hn_im_call *c, int64_t axis, int rank, int *ret);
 /** Elements of an integer vector (rank <= 1) as dims: known content, else symbols bound while running. */
 hone_status hn_im_dims(hn_im_call *c, hn_value *v, hn_dim *ret, int cap, int *ret_n);
@@ -265,21 +271,24 @@ hn_value *hn_im_pool_with(hn_im_call *c, hn_op op, hn_value *x, int n_out, hn_va
 
 hone_status hn_im_recurrent_with(hn_im_call *c, hn_op op, int n_in, hn_value **in);
 /** to is the zero point's dtype where there is one. */
-hn_value *hn_im_quantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis, hn_dtype to);
-hn_value *hn_im_dequantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis, int64_t block);
+hn_value *hn_im_quantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis,
+                              hn_dtype to);
+hn_value *hn_im_dequantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis,
+                                int64_t block);
 /** An int32 product times its operands' scales (one number, one a row of a, one a column of b). */
 hn_value *hn_im_scale_acc(hn_im_call *c, hn_value *acc, hn_value *sa, hn_value *sb);
 /** [b,s,h*d] to [b,h,s,d] and back. */
 hn_value *hn_im_split_heads(hn_im_call *c, hn_value *x, int64_t heads);
 hn_value *hn_im_merge_heads(hn_im_call *c, hn_value *x);
 /** causal as the attention op's attribute; scale 0: 1 / sqrt(d). */
-hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask, double scale, int causal);
+hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask,
+                               double scale, int causal);
 
 /* ---- handlers: one prototype for each row's function ---- */
 #define X(op, since, min_in, max_in, max_out, fn, arg) hone_status hn_im_on_##fn(hn_im_call *c);
-#include "import/onnx_ops.def"
-#include "import/ms_ops.def"
 #include "import/ml_ops.def"
+#include "import/ms_ops.def"
+#include "import/onnx_ops.def"
 #undef X
 
 #endif

@@ -65,17 +65,20 @@ static hn_dim symbol(hn_im *m, const char *input, int axis, const char *param)
     char *name = is_plain_name(param) ? word(m->scratch, param) : own ? word(m->scratch, own) : NULL;
     int64_t fixed;
     if (!name) return 0;
-    if (dim_option(m, own, &fixed) || dim_option(m, param, &fixed) || dim_option(m, name, &fixed)) return fixed;
+    if (dim_option(m, own, &fixed) || dim_option(m, param, &fixed) || dim_option(m, name, &fixed))
+        return fixed;
     const hn_dim d = hn_sym_find(m->root->syms, name);
     return d ? d : hn_sym_add(m->root->syms, name, HN_SYM_INPUT);
 }
 
 /* ---- types ---- */
 
-static hone_status shape(hn_im *m, const Onnx__TensorShapeProto *s, const char *name, hn_tdesc *ret, hn_diag *dg)
+static hone_status shape(hn_im *m, const Onnx__TensorShapeProto *s, const char *name, hn_tdesc *ret,
+                         hn_diag *dg)
 {
     if (s->n_dim > HN_MAX_RANK)
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "\"%s\" has rank %zu, above the limit of %d", name, s->n_dim, HN_MAX_RANK);
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "\"%s\" has rank %zu, above the limit of %d", name, s->n_dim,
+                        HN_MAX_RANK);
     ret->rank = (int)s->n_dim;
     for (int i = 0; i < ret->rank; i++) {
         const Onnx__TensorShapeProto__Dimension *d = s->dim[i];
@@ -92,12 +95,14 @@ static hone_status shape(hn_im *m, const Onnx__TensorShapeProto *s, const char *
         if (hn_dim_is_const(ret->dim[i])) continue;
         int64_t known;
         if (hn_dim_known(m->root->syms, ret->dim[i], &known))
-            return HN_RAISE(dg, HONE_E_INVALID, "extent %d of \"%s\" is asked to be %" PRId64, i, name, known);
+            return HN_RAISE(dg, HONE_E_INVALID, "extent %d of \"%s\" is asked to be %" PRId64, i, name,
+                            known);
     }
     return HONE_OK;
 }
 
-hone_status hn_im_type(hn_im *m, const Onnx__TypeProto *p, const char *name, hn_vkind *ret_kind, hn_tdesc *ret, hn_diag *dg)
+hone_status hn_im_type(hn_im *m, const Onnx__TypeProto *p, const char *name, hn_vkind *ret_kind,
+                       hn_tdesc *ret, hn_diag *dg)
 {
     hn_vkind kind = HN_TENSOR;
     if (p && p->optional_type) {
@@ -109,7 +114,8 @@ hone_status hn_im_type(hn_im *m, const Onnx__TypeProto *p, const char *name, hn_
         p = p->sequence_type->elem_type;
     }
     if (!p || !p->tensor_type)
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "\"%s\" is neither a tensor nor a sequence or optional of tensors", name);
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED,
+                        "\"%s\" is neither a tensor nor a sequence or optional of tensors", name);
     hn_tdesc d = { .dtype = hn_im_dtype_of(p->tensor_type->elem_type) };
     if (d.dtype == HN_NONE) {
         if (p->tensor_type->elem_type == 8) hn_hint(dg, "string ops must be done before the model");
@@ -135,22 +141,26 @@ hone_status hn_im_type(hn_im *m, const Onnx__TypeProto *p, const char *name, hn_
 
 /* ---- inputs ---- */
 
-static hone_status apply_bounds(hn_im *m, const hn_import_profile *p, const char *name, int i, hn_dim *d, hn_diag *dg)
+static hone_status apply_bounds(hn_im *m, const hn_import_profile *p, const char *name, int i, hn_dim *d,
+                                hn_diag *dg)
 {
     const int64_t lo = p->min[i], opt = p->opt[i], hi = p->max[i];
     if (lo < 0 || lo > opt || opt > hi)
-        return HN_RAISE(dg, HONE_E_INVALID, "the profile of \"%s\" has bounds %" PRId64 ", %" PRId64 ", %" PRId64
-                        " for axis %d", name, lo, opt, hi, i);
+        return HN_RAISE(dg, HONE_E_INVALID,
+                        "the profile of \"%s\" has bounds %" PRId64 ", %" PRId64 ", %" PRId64 " for axis %d",
+                        name, lo, opt, hi, i);
     if (hn_dim_is_const(*d)) {
         if (lo <= *d && *d <= hi) return HONE_OK;
-        return HN_RAISE(dg, HONE_E_INVALID, "axis %d of \"%s\" is %" PRId64 ", outside the profile's %" PRId64 " to %" PRId64,
-                        i, name, *d, lo, hi);
+        return HN_RAISE(dg, HONE_E_INVALID,
+                        "axis %d of \"%s\" is %" PRId64 ", outside the profile's %" PRId64 " to %" PRId64, i,
+                        name, *d, lo, hi);
     }
     hn_sym *s = hn_sym_get(m->root->syms, *d);
     if (!s) return HONE_OK;
     const bool fresh = s->min <= 1 && s->max == INT64_MAX;
     if (!fresh && (s->min != lo || s->max != hi))
-        return HN_RAISE(dg, HONE_E_INVALID, "profiles bound \"%s\" to %" PRId64 "..%" PRId64 " and to %" PRId64 "..%" PRId64,
+        return HN_RAISE(dg, HONE_E_INVALID,
+                        "profiles bound \"%s\" to %" PRId64 "..%" PRId64 " and to %" PRId64 "..%" PRId64,
                         s->name, s->min, s->max, lo, hi);
     s->min = lo;
     s->opt = opt;
@@ -184,7 +194,8 @@ static hone_status add_input(hn_im *m, hn_im_scope *s, const Onnx__ValueInfoProt
     HN_TRY(hn_im_type(m, vi->type, vi->name, &kind, &type, dg));
     const hn_import_profile *p = profile_of(m, vi->name);
     if (p && p->rank != type.rank)
-        return HN_RAISE(dg, HONE_E_INVALID, "the profile of \"%s\" has rank %d, the input %d", vi->name, p->rank, type.rank);
+        return HN_RAISE(dg, HONE_E_INVALID, "the profile of \"%s\" has rank %d, the input %d", vi->name,
+                        p->rank, type.rank);
     for (int i = 0; p && i < type.rank; i++)
         HN_TRY(apply_bounds(m, p, vi->name, i, &type.dim[i], dg));
     hn_value *v = hn_graph_input(m->root, vi->name, &type);
@@ -202,14 +213,16 @@ static const hn_import_value *value_of(const hn_im *m, const char *input)
 }
 
 /* An input whose value the caller gives. */
-static hone_status add_value(hn_im *m, hn_im_scope *s, const Onnx__ValueInfoProto *vi, const hn_import_value *v, hn_diag *dg)
+static hone_status add_value(hn_im *m, hn_im_scope *s, const Onnx__ValueInfoProto *vi,
+                             const hn_import_value *v, hn_diag *dg)
 {
     const Onnx__TypeProto__Tensor *t = vi->type ? vi->type->tensor_type : NULL;
     const int64_t bytes = hn_dtype_bytes(v->type.dtype, hn_tdesc_numel_static(&v->type));
     if (bytes < 0) return HN_RAISE(dg, HONE_E_INVALID, "the value of \"%s\" has no fixed size", vi->name);
-    if (!t || hn_im_dtype_of(t->elem_type) != v->type.dtype || (t->shape && t->shape->n_dim != (size_t)v->type.rank))
-        return HN_RAISE(dg, HONE_E_TYPE, "the value of \"%s\" is %s of rank %d, which the input is not", vi->name,
-                        hn_dtype_name(v->type.dtype), v->type.rank);
+    if (!t || hn_im_dtype_of(t->elem_type) != v->type.dtype ||
+        (t->shape && t->shape->n_dim != (size_t)v->type.rank))
+        return HN_RAISE(dg, HONE_E_TYPE, "the value of \"%s\" is %s of rank %d, which the input is not",
+                        vi->name, hn_dtype_name(v->type.dtype), v->type.rank);
     void *at = hn_arena_alloc(m->arena, (size_t)bytes + 1, 1);
     if (!at) return HN_NOMEM(dg);
     if (bytes) memcpy(at, v->data, (size_t)bytes);
@@ -231,9 +244,11 @@ static void inputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
         hn_diag dg = { 0 };
         const char *name = g->input[i]->name;
         const hn_im_name *have = name ? hn_im_map_get(&s->names, name) : NULL;
-        if (have && (have->tensor || have->sparse)) continue; /* has a default: a constant unless the caller keeps it */
+        if (have && (have->tensor || have->sparse))
+            continue; /* has a default: a constant unless the caller keeps it */
         const hn_import_value *given = name ? value_of(m, name) : NULL;
-        const hone_status st = given ? add_value(m, s, g->input[i], given, &dg) : add_input(m, s, g->input[i], &dg);
+        const hone_status st =
+            given ? add_value(m, s, g->input[i], given, &dg) : add_input(m, s, g->input[i], &dg);
         if (st != HONE_OK) {
             hn_diag_frame(&dg, "graph input %zu", i);
             hn_im_problem(m, &dg);
@@ -255,7 +270,8 @@ static void outputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
         if (!v && !bad && dg.code == HONE_OK)
             HN_RAISE(&dg, HONE_E_MODEL, "output \"%s\" is not computed", vi->name ? vi->name : "");
         const int32_t elem = vi->type && vi->type->tensor_type ? vi->type->tensor_type->elem_type : 0;
-        if (v && hn_im_dtype_of(elem) != HN_NONE && hn_im_dtype_of(elem) != v->type.dtype && v->kind == HN_TENSOR)
+        if (v && hn_im_dtype_of(elem) != HN_NONE && hn_im_dtype_of(elem) != v->type.dtype &&
+            v->kind == HN_TENSOR)
             HN_RAISE(&dg, HONE_E_TYPE, "output \"%s\" is declared %s but computed as %s", vi->name,
                      hn_dtype_name(hn_im_dtype_of(elem)), hn_dtype_name(v->type.dtype));
         if (dg.code != HONE_OK) {
@@ -278,15 +294,16 @@ static hone_status check_header(hn_im *m, hn_diag *dg)
     }
     if (p->has_ir_version && p->ir_version > HN_ONNX_IR_MAX) {
         hn_hint(dg, "export the model with an older ONNX, or use a newer Hone");
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the file has IR version %" PRId64 ", the newest known is %d", p->ir_version,
-                        HN_ONNX_IR_MAX);
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the file has IR version %" PRId64 ", the newest known is %d",
+                        p->ir_version, HN_ONNX_IR_MAX);
     }
     for (size_t i = 0; i < p->n_opset_import; i++) {
         const Onnx__OperatorSetIdProto *o = p->opset_import[i];
         if (o->domain && o->domain[0] && strcmp(o->domain, "ai.onnx") != 0) continue;
         if (o->version > HN_ONNX_OPSET_MAX) {
             hn_hint(dg, "export the model for opset %d or older, or use a newer Hone", HN_ONNX_OPSET_MAX);
-            return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the model uses opset %" PRId64 ", the newest known is %d", o->version,
+            return HN_RAISE(dg, HONE_E_UNSUPPORTED,
+                            "the model uses opset %" PRId64 ", the newest known is %d", o->version,
                             HN_ONNX_OPSET_MAX);
         }
     }
@@ -355,10 +372,12 @@ static hone_status import_model(hn_im *m, const void *bytes, size_t n, hn_diag *
     return finish(m, dg);
 }
 
-static hone_status import_bytes(hn_arena *a, const void *bytes, size_t n, int base_fd, const hn_import_opts *opts,
-                                hn_graph **ret, hn_diags *problems, hn_diag *dg)
+static hone_status import_bytes(hn_arena *a, const void *bytes, size_t n, int base_fd,
+                                const hn_import_opts *opts, hn_graph **ret, hn_diags *problems, hn_diag *dg)
 {
-    hn_im m = { .arena = a, .opts = opts, .problems = problems, .base_fd = base_fd, .scratch = hn_arena_create() };
+    hn_im m = {
+        .arena = a, .opts = opts, .problems = problems, .base_fd = base_fd, .scratch = hn_arena_create()
+    };
     if (!m.scratch) return HN_NOMEM(dg);
     hn_diag own = { 0 };
     const hone_status s = import_model(&m, bytes, n, &own);
@@ -372,8 +391,8 @@ static hone_status import_bytes(hn_arena *a, const void *bytes, size_t n, int ba
     return s;
 }
 
-hone_status hn_import_mem(hn_arena *a, const void *bytes, size_t n, const char *base_dir, const hn_import_opts *opts,
-                          hn_graph **ret, hn_diags *problems, hn_diag *dg)
+hone_status hn_import_mem(hn_arena *a, const void *bytes, size_t n, const char *base_dir,
+                          const hn_import_opts *opts, hn_graph **ret, hn_diags *problems, hn_diag *dg)
 {
     int fd = -1;
     if (base_dir) {
@@ -385,8 +404,8 @@ hone_status hn_import_mem(hn_arena *a, const void *bytes, size_t n, const char *
     return s;
 }
 
-hone_status hn_import_file(hn_arena *a, const char *path, const hn_import_opts *opts, hn_graph **ret, hn_diags *problems,
-                           hn_diag *dg)
+hone_status hn_import_file(hn_arena *a, const char *path, const hn_import_opts *opts, hn_graph **ret,
+                           hn_diags *problems, hn_diag *dg)
 {
     HN_CLEANUP(hn_unmap) hn_bytes src = { 0 };
     const char *slash = strrchr(path, '/');

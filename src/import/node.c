@@ -30,7 +30,8 @@ const hn_im_entry *hn_im_find(const char *domain, const char *op, int64_t versio
         named = true;
         if (d->row[i].since <= version && (!best || best->since < d->row[i].since)) best = &d->row[i];
     }
-    *ret_why = named ? "the op is newer than the opset version that the model names" : "the op is not known here";
+    *ret_why =
+        named ? "the op is newer than the opset version that the model names" : "the op is not known here";
     return best;
 }
 
@@ -104,13 +105,19 @@ static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
     hn_im_scope *s = hn_im_scope_new(m, NULL, c->scope->g, c->path);
     if (!frame || !s) return HN_NOMEM(c->dg);
     if (c->p->n_input > f->n_input || c->p->n_output > f->n_output)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the function has %zu inputs and %zu outputs", f->n_input, f->n_output);
-    *frame = (hn_im_frame){ .up = c->scope->frame, .fn = f, .attr = c->p->attribute, .n_attr = c->p->n_attribute,
-                            .opset = f->opset_import, .n_opset = f->n_opset_import };
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the function has %zu inputs and %zu outputs", f->n_input,
+                        f->n_output);
+    *frame = (hn_im_frame){ .up = c->scope->frame,
+                            .fn = f,
+                            .attr = c->p->attribute,
+                            .n_attr = c->p->n_attribute,
+                            .opset = f->opset_import,
+                            .n_opset = f->n_opset_import };
     s->frame = frame;
     s->depth = c->scope->depth + 1;
     if (s->depth > HN_IM_MAX_SCOPES)
-        return HN_RAISE(c->dg, HONE_E_LIMIT, "functions call each other deeper than %d levels", HN_IM_MAX_SCOPES);
+        return HN_RAISE(c->dg, HONE_E_LIMIT, "functions call each other deeper than %d levels",
+                        HN_IM_MAX_SCOPES);
     for (size_t i = 0; i < f->n_input; i++)
         if (!hn_im_define(m, s, f->input[i], hn_im_in(c, (int)i), c->dg)) return c->dg->code;
 
@@ -121,7 +128,8 @@ static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
         if (!hn_im_wants(c, i)) continue;
         c->out[i] = hn_im_lookup(m, s, f->output[i], &bad, c->dg);
         if (c->dg->code != HONE_OK) return c->dg->code;
-        if (bad && m->n_problem == before) return HN_RAISE(c->dg, HONE_E_MODEL, "output \"%s\" is bad", f->output[i]);
+        if (bad && m->n_problem == before)
+            return HN_RAISE(c->dg, HONE_E_MODEL, "output \"%s\" is bad", f->output[i]);
     }
     c->attr_seen = ~(uint64_t)0;
     return HONE_OK;
@@ -139,8 +147,8 @@ static const char *node_path(hn_im *m, const hn_im_scope *s, const Onnx__NodePro
 static void frame_of(hn_im_call *c)
 {
     const char *domain = plain_domain(c->p->domain);
-    hn_diag_frame(c->dg, "node \"%s\" (%s%s%s, opset %" PRId64 ")", c->path ? c->path : "", domain, domain[0] ? "." : "",
-                  c->p->op_type ? c->p->op_type : "", c->opset);
+    hn_diag_frame(c->dg, "node \"%s\" (%s%s%s, opset %" PRId64 ")", c->path ? c->path : "", domain,
+                  domain[0] ? "." : "", c->p->op_type ? c->p->op_type : "", c->opset);
 }
 
 /* Operands; false when one is bad already or missing (reported). */
@@ -174,11 +182,14 @@ static hone_status check_arity(const hn_im_call *c)
     const hn_im_entry *e = c->entry;
     const int written = (int)c->p->n_input;
     if (written < e->min_in && e->max_in == HN_IM_ANY)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the op takes at least %d inputs and has %d", e->min_in, written);
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the op takes at least %d inputs and has %d", e->min_in,
+                        written);
     if (written < e->min_in || (e->max_in != HN_IM_ANY && c->n_in > e->max_in))
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the op takes %d to %d inputs and has %d", e->min_in, e->max_in, written);
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the op takes %d to %d inputs and has %d", e->min_in, e->max_in,
+                        written);
     if (e->max_out != HN_IM_ANY && c->n_out > e->max_out)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the op gives %d outputs at most and %d are named", e->max_out, c->n_out);
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the op gives %d outputs at most and %d are named", e->max_out,
+                        c->n_out);
     for (int i = 0; i < e->min_in; i++)
         if (!c->in[i] && !may_be_absent(c, i)) return HN_RAISE(c->dg, HONE_E_MODEL, "input %d is absent", i);
     if (c->n_out < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "the node has no outputs");
@@ -250,7 +261,6 @@ static void report_unknown(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, c
         if (p->attribute[i]->g) report_in_graph(m, s, p->attribute[i]->g, path);
 }
 
-
 void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index)
 {
     hn_diag dg = { 0 };
@@ -282,7 +292,8 @@ void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index
     }
     if (ok) ok = run_handler(&c, f) == HONE_OK;
     if (ok && m->n_problem == before) return;
-    if (dg.code == HONE_OK && m->n_problem == before) HN_RAISE(&dg, b.status ? b.status : HONE_E_INTERNAL, "the op was not imported");
+    if (dg.code == HONE_OK && m->n_problem == before)
+        HN_RAISE(&dg, b.status ? b.status : HONE_E_INTERNAL, "the op was not imported");
     if (dg.code != HONE_OK) {
         frame_of(&c);
         hn_im_problem(m, &dg);

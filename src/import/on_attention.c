@@ -60,7 +60,8 @@ static hn_value *window_mask(hn_im_call *c, const positions *p, int64_t left, in
     hn_value *seen = NULL;
     hn_value *ahead = hn_im_binary(c, HN_OP_sub, p->key, p->query); /* how far the key is ahead */
     if (left >= 0) seen = hn_im_binary(c, HN_OP_ge, ahead, hn_const_i(c->b, HN_I64, -left));
-    if (right >= 0) seen = and_masks(c, seen, hn_im_binary(c, HN_OP_le, ahead, hn_const_i(c->b, HN_I64, right)));
+    if (right >= 0)
+        seen = and_masks(c, seen, hn_im_binary(c, HN_OP_le, ahead, hn_const_i(c->b, HN_I64, right)));
     return seen;
 }
 
@@ -73,9 +74,12 @@ static hn_value *lengthen(hn_im_call *c, hn_value *mask, hn_dim keys)
     const int last = mask->type.rank - 1;
     more[last] = hn_im_dsub(c, keys, mask->type.dim[last]);
     /* Extents that cannot be told apart are taken to fit; 1 broadcasts. */
-    if (!hn_dim_known(hn_im_syms(c), more[last], &known) || known <= 0 || mask->type.dim[last] == 1) return mask;
-    hn_value *fill = mask->type.dtype == HN_BOOL ? hn_im_const_bool(c, false) : hn_im_like_f(c, mask, -INFINITY);
-    return hn_b2(c->b, HN_OP_pad, mask, fill, HN_ATTRS_ARG(HN_A_DIMS("before", last + 1, none), HN_A_DIMS("after", last + 1, more)));
+    if (!hn_dim_known(hn_im_syms(c), more[last], &known) || known <= 0 || mask->type.dim[last] == 1)
+        return mask;
+    hn_value *fill =
+        mask->type.dtype == HN_BOOL ? hn_im_const_bool(c, false) : hn_im_like_f(c, mask, -INFINITY);
+    return hn_b2(c->b, HN_OP_pad, mask, fill,
+                 HN_ATTRS_ARG(HN_A_DIMS("before", last + 1, none), HN_A_DIMS("after", last + 1, more)));
 }
 
 /* ---- attention ---- */
@@ -88,12 +92,15 @@ typedef struct attend {
 
 static hn_value *attention_op(hn_im_call *c, const attend *a)
 {
-    hn_node *n = hn_build(c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, a->mask },
-                          HN_ATTRS_ARG(HN_A_F("scale", a->scale), HN_A_I("causal", a->causal), HN_A_F("softcap", a->softcap)), 1);
+    hn_node *n = hn_build(
+        c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, a->mask },
+        HN_ATTRS_ARG(HN_A_F("scale", a->scale), HN_A_I("causal", a->causal), HN_A_F("softcap", a->softcap)),
+        1);
     return n ? n->out[0] : NULL;
 }
 
-hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask, double scale, int causal)
+hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask,
+                               double scale, int causal)
 {
     const attend a = { q, k, v, mask, scale, 0, causal };
     return attention_op(c, &a);
@@ -124,7 +131,8 @@ static hn_value *attention_open(hn_im_call *c, const attend *a, int want, hn_val
     stage[0] = hn_im_scale(c, hn_im_matmul(c, a->q, k, false, true), scale);
     stage[1] = stage[0];
     if (a->softcap != 0)
-        stage[1] = hn_im_scale(c, hn_im_unary(c, HN_OP_tanh, hn_im_scale(c, stage[0], 1 / a->softcap)), a->softcap);
+        stage[1] =
+            hn_im_scale(c, hn_im_unary(c, HN_OP_tanh, hn_im_scale(c, stage[0], 1 / a->softcap)), a->softcap);
     hn_value *mask = a->mask;
     if (a->causal) {
         const hn_dim s = a->q->type.dim[2], t = a->k->type.dim[2];
@@ -169,7 +177,8 @@ static hone_status read_qkv(hn_im_call *c, attend *a)
     a->v = c->in[2];
     if (!a->q || !a->k || !a->v) return HN_RAISE(c->dg, HONE_E_MODEL, "query, key or value is absent");
     if (a->q->type.rank == 3) {
-        if (hq < 1 || hk < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "inputs of rank 3 need q_num_heads and kv_num_heads");
+        if (hq < 1 || hk < 1)
+            return HN_RAISE(c->dg, HONE_E_MODEL, "inputs of rank 3 need q_num_heads and kv_num_heads");
         a->q = hn_im_split_heads(c, a->q, hq);
         a->k = hn_im_split_heads(c, a->k, hk);
         a->v = hn_im_split_heads(c, a->v, hk);
@@ -187,7 +196,8 @@ static void read_masks(hn_im_call *c, attend *a, hn_value *past, hn_value *nonpa
     const bool causal = hn_im_i(c, "is_causal", 0) != 0;
     const hn_dim s = a->q->type.dim[2], t = a->k->type.dim[2];
     a->mask = lengthen(c, hn_im_in(c, 3), t);
-    /* lower_right counts from the last key: the same as counting on from the cache when as many keys as queries are new. */
+    /* lower_right counts from the last key: the same as counting on from the cache when as many keys as
+     * queries are new. */
     const bool even = !past || hn_im_dsub(c, t, past->type.dim[2]) == s;
     const bool by_mask = causal && (nonpad || !even);
     if (causal && !by_mask) a->causal = past ? 2 : 1;
@@ -243,7 +253,8 @@ hone_status hn_im_on_rotary(hn_im_call *c)
         sin = hn_im_gather(c, sin, at, 0);
     }
     HN_TRY(c->dg->code);
-    hn_value *y = hn_b3(c->b, HN_OP_rotary, x, cos, sin, HN_ATTRS_ARG(HN_A_I("interleaved", interleaved != 0), HN_A_I("rotary_dim", dim)));
+    hn_value *y = hn_b3(c->b, HN_OP_rotary, x, cos, sin,
+                        HN_ATTRS_ARG(HN_A_I("interleaved", interleaved != 0), HN_A_I("rotary_dim", dim)));
     return hn_im_ret(c, flat ? hn_im_merge_heads(c, y) : y);
 }
 
@@ -254,17 +265,20 @@ hone_status hn_im_on_causal_conv(hn_im_call *c)
     hn_value *x = c->in[0], *w = c->in[1], *bias = hn_im_in(c, 2), *past = hn_im_in(c, 3);
     const int act = hn_im_choice(c, "activation", "none|silu|swish", 0);
     int64_t channels;
-    if (x->type.rank != 3 || w->type.rank != 3) return HN_RAISE(c->dg, HONE_E_SHAPE, "input and weight need rank 3");
+    if (x->type.rank != 3 || w->type.rank != 3)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "input and weight need rank 3");
     if (!hn_dim_is_const(w->type.dim[2]) || !hn_dim_known(hn_im_syms(c), w->type.dim[0], &channels))
         return hn_im_refuse(c, "channels and kernel must be known before the run");
     const int64_t k = w->type.dim[2];
     const hn_dim state[3] = { x->type.dim[0], x->type.dim[1], k - 1 };
     if (!past) past = hn_im_fill(c, hn_im_like_f(c, x, 0), 3, state);
     hn_value *padded = hn_im_concat(c, 2, 2, (hn_value *[]){ past, x });
-    hn_node *n = hn_build(c->b, HN_OP_conv, bias ? 3 : 2, (hn_value *[]){ padded, w, bias }, HN_ATTRS_ARG(HN_A_I("group", channels)), 1);
+    hn_node *n = hn_build(c->b, HN_OP_conv, bias ? 3 : 2, (hn_value *[]){ padded, w, bias },
+                          HN_ATTRS_ARG(HN_A_I("group", channels)), 1);
     hn_value *y = n ? n->out[0] : NULL;
     if (act) y = hn_im_unary(c, HN_OP_silu, y);
     c->out[0] = y;
-    if (padded && hn_im_wants(c, 1)) c->out[1] = hn_slice(c->b, padded, 2, hn_im_dsub(c, padded->type.dim[2], k - 1), k - 1);
+    if (padded && hn_im_wants(c, 1))
+        c->out[1] = hn_slice(c->b, padded, 2, hn_im_dsub(c, padded->type.dim[2], k - 1), k - 1);
     return c->b->status;
 }

@@ -44,7 +44,8 @@ static hn_value *multiply_int(hn_im_call *c, hn_value *a, hn_value *b, void *use
 {
     hn_value **zero = user;
     const int n = zero[1] ? 4 : zero[0] ? 3 : 2;
-    hn_node *r = hn_build(c->b, HN_OP_matmul_int, n, (hn_value *[]){ a, b, zero[0], zero[1] }, HN_NO_ATTRS, 1);
+    hn_node *r =
+        hn_build(c->b, HN_OP_matmul_int, n, (hn_value *[]){ a, b, zero[0], zero[1] }, HN_NO_ATTRS, 1);
     return r ? r->out[0] : NULL;
 }
 
@@ -66,7 +67,8 @@ hone_status hn_im_on_gemm(hn_im_call *c)
     hn_im_ignore(c, "broadcast"); /* numpy broadcasting covers what the attribute asked for */
     for (int i = 0; i < 2; i++)
         if (c->in[i]->type.rank != 2)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "operand %d has rank %d, Gemm takes matrices", i, c->in[i]->type.rank);
+            return HN_RAISE(c->dg, HONE_E_SHAPE, "operand %d has rank %d, Gemm takes matrices", i,
+                            c->in[i]->type.rank);
     hn_value *y = hn_im_scale(c, hn_im_matmul(c, c->in[0], c->in[1], ta, tb), alpha);
     if (hn_im_in(c, 2) && beta != 0) y = hn_im_binary(c, HN_OP_add, y, hn_im_scale(c, c->in[2], beta));
     return hn_im_ret(c, y);
@@ -84,12 +86,14 @@ typedef struct window {
 
 enum { NOTSET, SAME_UPPER, SAME_LOWER, VALID };
 
-static hone_status list(hn_im_call *c, const char *name, int n, int64_t dflt, int64_t lo, int64_t *ret, bool *ret_given)
+static hone_status list(hn_im_call *c, const char *name, int n, int64_t dflt, int64_t lo, int64_t *ret,
+                        bool *ret_given)
 {
     int have;
     const int64_t *x = hn_im_is(c, name, &have);
     if (ret_given) *ret_given = x != NULL;
-    if (x && have != n) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"%s\" has %d entries, %d are needed", name, have, n);
+    if (x && have != n)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"%s\" has %d entries, %d are needed", name, have, n);
     for (int i = 0; i < n; i++) {
         ret[i] = x ? x[i] : dflt;
         if (ret[i] < lo || ret[i] > INT32_MAX)
@@ -104,16 +108,20 @@ static hone_status read_window(hn_im_call *c, const hn_value *x, const hn_value 
     window v = { .n = x->type.rank - 2 };
     int64_t pads[2 * HN_MAX_RANK];
     bool given;
-    if (v.n < 1) return HN_RAISE(c->dg, HONE_E_SHAPE, "the input has rank %d, at least 3 is needed", x->type.rank);
+    if (v.n < 1)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "the input has rank %d, at least 3 is needed", x->type.rank);
     if (w && w->type.rank != x->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "input and weights have ranks %d and %d", x->type.rank, w->type.rank);
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "input and weights have ranks %d and %d", x->type.rank,
+                        w->type.rank);
     HN_TRY(list(c, "kernel_shape", v.n, 1, 1, v.kernel, &given));
     if (!w && !given) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"kernel_shape\" is missing");
     for (int i = 0; w && i < v.n; i++) {
         const hn_dim k = w->type.dim[2 + i];
-        if (!hn_dim_is_const(k)) return hn_im_refuse(c, "a kernel whose size only a run shows is not supported");
+        if (!hn_dim_is_const(k))
+            return hn_im_refuse(c, "a kernel whose size only a run shows is not supported");
         if (given && v.kernel[i] != k)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "kernel_shape says %" PRId64 ", the weights have %" PRId64, v.kernel[i], k);
+            return HN_RAISE(c->dg, HONE_E_MODEL, "kernel_shape says %" PRId64 ", the weights have %" PRId64,
+                            v.kernel[i], k);
         v.kernel[i] = k;
     }
     HN_TRY(list(c, "strides", v.n, 1, 1, v.stride, NULL));
@@ -146,7 +154,8 @@ static void resolve_same(hn_im_call *c, window *w, const hn_value *x)
     hn_symtab *t = hn_im_syms(c);
     for (int i = 0; i < w->n; i++) {
         const hn_dim in = x->type.dim[2 + i], out = hn_dim_ceildiv(t, in, w->stride[i]);
-        hn_dim total = hn_dim_sub(t, hn_dim_add(t, hn_dim_mul(t, hn_dim_sub(t, out, 1), w->stride[i]), reach(w, i)), in);
+        hn_dim total =
+            hn_dim_sub(t, hn_dim_add(t, hn_dim_mul(t, hn_dim_sub(t, out, 1), w->stride[i]), reach(w, i)), in);
         if (!hn_im_dim_nonneg(c, total)) total = hn_dim_max(t, total, 0);
         split_pad(c, w, i, total);
     }
@@ -181,8 +190,9 @@ hone_status hn_im_on_deform_conv(hn_im_call *c)
     window w;
     const int64_t group = hn_im_i(c, "group", 1), offset_group = hn_im_i(c, "offset_group", 1);
     HN_TRY(read_window(c, c->in[0], c->in[1], &w));
-    return hn_im_same(c, HN_OP_deform_conv,
-                      HN_ATTRS_ARG(WINDOW_ATTRS(w), HN_A_I("group", group), HN_A_I("offset_group", offset_group)));
+    return hn_im_same(
+        c, HN_OP_deform_conv,
+        HN_ATTRS_ARG(WINDOW_ATTRS(w), HN_A_I("group", group), HN_A_I("offset_group", offset_group)));
 }
 
 /* Pads of a transposed convolution crop its full result; what the wanted extent lacks is added at the end. */
@@ -197,7 +207,8 @@ static hone_status transpose_pads(hn_im_call *c, window *w, const hn_value *x, i
         int64_t known;
         if (!given && (w->auto_pad == NOTSET || w->auto_pad == VALID)) continue;
         if (given) {
-            hn_dim full = hn_im_dadd(c, hn_im_dmul(c, hn_im_dsub(c, in, 1), w->stride[i]), reach(w, i) + out_pad[i]);
+            hn_dim full =
+                hn_im_dadd(c, hn_im_dmul(c, hn_im_dsub(c, in, 1), w->stride[i]), reach(w, i) + out_pad[i]);
             total = hn_im_dsub(c, full, shape[i]);
         } else {
             total = hn_im_dconst(c, reach(w, i) + out_pad[i] - w->stride[i]); /* out = in * stride */
@@ -207,7 +218,8 @@ static hone_status transpose_pads(hn_im_call *c, window *w, const hn_value *x, i
             total = 0;
         }
         split_pad(c, w, i, total);
-        /* With explicit extents the standard gives the larger half to the front unless SAME_UPPER asks otherwise. */
+        /* With explicit extents the standard gives the larger half to the front unless SAME_UPPER asks
+         * otherwise. */
         if (given && w->auto_pad != SAME_UPPER && w->auto_pad != SAME_LOWER) {
             const hn_dim half = w->begin[i];
             w->begin[i] = w->end[i];
@@ -225,8 +237,9 @@ hone_status hn_im_on_conv_transpose(hn_im_call *c)
     HN_TRY(read_window(c, c->in[0], c->in[1], &w));
     HN_TRY(list(c, "output_padding", w.n, 0, 0, out_pad, NULL));
     HN_TRY(transpose_pads(c, &w, c->in[0], out_pad));
-    return hn_im_same(c, HN_OP_conv_transpose,
-                      HN_ATTRS_ARG(WINDOW_ATTRS(w), HN_A_I("group", group), HN_A_IS("out_pad", w.n, out_pad)));
+    return hn_im_same(
+        c, HN_OP_conv_transpose,
+        HN_ATTRS_ARG(WINDOW_ATTRS(w), HN_A_I("group", group), HN_A_IS("out_pad", w.n, out_pad)));
 }
 
 /* ---- pools ---- */
@@ -237,8 +250,11 @@ static void pool_extents(hn_im_call *c, window *w, const hn_value *x, hn_dim *re
     hn_symtab *t = hn_im_syms(c);
     for (int i = 0; i < w->n; i++) {
         const hn_dim in = x->type.dim[2 + i];
-        const hn_dim room = hn_dim_sub(t, hn_dim_add(t, in, hn_dim_add(t, w->begin[i], w->end[i])), hn_dim_const(t, reach(w, i)));
-        ret[i] = hn_dim_add(t, w->ceil_mode ? hn_dim_ceildiv(t, room, w->stride[i]) : hn_dim_floordiv(t, room, w->stride[i]), 1);
+        const hn_dim room = hn_dim_sub(t, hn_dim_add(t, in, hn_dim_add(t, w->begin[i], w->end[i])),
+                                       hn_dim_const(t, reach(w, i)));
+        ret[i] = hn_dim_add(
+            t, w->ceil_mode ? hn_dim_ceildiv(t, room, w->stride[i]) : hn_dim_floordiv(t, room, w->stride[i]),
+            1);
         if (!w->ceil_mode) continue;
         const hn_dim last = hn_dim_mul(t, hn_dim_sub(t, ret[i], 1), w->stride[i]);
         const hn_dim inside = hn_dim_lt(t, last, hn_dim_add(t, in, w->begin[i]));
@@ -255,12 +271,14 @@ hn_value *hn_im_pool_with(hn_im_call *c, hn_op op, hn_value *x, int n_out, hn_va
     w.ceil_mode = hn_im_i(c, "ceil_mode", 0) != 0 && w.auto_pad == NOTSET;
     if (w.auto_pad == SAME_UPPER || w.auto_pad == SAME_LOWER) resolve_same(c, &w, x);
     pool_extents(c, &w, x, dim);
-    const hn_attr_set extra = op == HN_OP_avg_pool ? (hn_attr_set)HN_A_I("count_include_pad", hn_im_i(c, "count_include_pad", 0) != 0)
-                              : op == HN_OP_lp_pool ? (hn_attr_set)HN_A_I("p", hn_im_i(c, "p", 2))
-                                                    : (hn_attr_set)HN_A_I("column_major", hn_im_i(c, "storage_order", 0) != 0);
+    const hn_attr_set extra =
+        op == HN_OP_avg_pool
+            ? (hn_attr_set)HN_A_I("count_include_pad", hn_im_i(c, "count_include_pad", 0) != 0)
+        : op == HN_OP_lp_pool ? (hn_attr_set)HN_A_I("p", hn_im_i(c, "p", 2))
+                              : (hn_attr_set)HN_A_I("column_major", hn_im_i(c, "storage_order", 0) != 0);
     hn_node *n = hn_build(c->b, op, 1, &x,
-                          HN_ATTRS_ARG(HN_A_IS("kernel", w.n, w.kernel), WINDOW_ATTRS(w), HN_A_I("ceil_mode", w.ceil_mode),
-                                       HN_A_DIMS("dim", w.n, dim), extra),
+                          HN_ATTRS_ARG(HN_A_IS("kernel", w.n, w.kernel), WINDOW_ATTRS(w),
+                                       HN_A_I("ceil_mode", w.ceil_mode), HN_A_DIMS("dim", w.n, dim), extra),
                           n_out);
     if (n && ret_index && n_out > 1) *ret_index = n->out[1];
     return n ? n->out[0] : NULL;
@@ -283,17 +301,22 @@ hone_status hn_im_on_max_unpool(hn_im_call *c)
     hn_dim dim[HN_MAX_RANK] = { x->type.dim[0], x->type.dim[1] };
     int n;
     HN_TRY(read_window(c, x, NULL, &w));
-    for (int i = 0; i < w.n; i++) { /* the extents that pooling with these attributes would have started from */
-        const hn_dim full = hn_im_dadd(c, hn_im_dmul(c, hn_im_dsub(c, x->type.dim[2 + i], 1), w.stride[i]), w.kernel[i]);
+    for (int i = 0; i < w.n;
+         i++) { /* the extents that pooling with these attributes would have started from */
+        const hn_dim full =
+            hn_im_dadd(c, hn_im_dmul(c, hn_im_dsub(c, x->type.dim[2 + i], 1), w.stride[i]), w.kernel[i]);
         dim[2 + i] = hn_im_dsub(c, full, hn_im_dadd(c, w.begin[i], w.end[i]));
     }
-    hn_value *y = hn_b2(c->b, HN_OP_max_unpool, x, c->in[1], HN_ATTRS_ARG(HN_A_DIMS("dim", x->type.rank, dim)));
+    hn_value *y =
+        hn_b2(c->b, HN_OP_max_unpool, x, c->in[1], HN_ATTRS_ARG(HN_A_DIMS("dim", x->type.rank, dim)));
     if (!hn_im_in(c, 2)) return hn_im_ret(c, y);
     /* Indices count in the extents above; a larger output_shape adds zeros at the end. */
     hn_dim want[HN_MAX_RANK], none[HN_MAX_RANK] = { 0 }, more[HN_MAX_RANK];
     HN_TRY(hn_im_dims(c, c->in[2], want, HN_MAX_RANK, &n));
-    if (n != x->type.rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "output_shape has %d entries for rank %d", n, x->type.rank);
+    if (n != x->type.rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "output_shape has %d entries for rank %d", n, x->type.rank);
     for (int i = 0; i < n; i++)
         more[i] = hn_im_dsub(c, want[i], dim[i]);
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_pad, y, HN_ATTRS_ARG(HN_A_DIMS("before", n, none), HN_A_DIMS("after", n, more))));
+    return hn_im_ret(c, hn_b1(c->b, HN_OP_pad, y,
+                              HN_ATTRS_ARG(HN_A_DIMS("before", n, none), HN_A_DIMS("after", n, more))));
 }

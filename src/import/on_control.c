@@ -1,4 +1,5 @@
-/* If, Loop, Scan, SequenceMap. A branch that is known now is built in place; Scan and SequenceMap become loops. */
+/* If, Loop, Scan, SequenceMap. A branch that is known now is built in place; Scan and SequenceMap become
+ * loops. */
 #include "import/import_int.h"
 
 #include <inttypes.h>
@@ -65,17 +66,21 @@ static hone_status take_branch(hn_im_call *c, const Onnx__GraphProto *p, const c
 }
 
 /*
- * Exporters write "squeeze the axis if its extent is 1" as a choice between results of two ranks. A compiled graph has
- * one: the squeezed, which the rest of such models is made for. A run whose extent is not 1 fails there with an error.
+ * Exporters write "squeeze the axis if its extent is 1" as a choice between results of two ranks. A compiled
+ * graph has one: the squeezed, which the rest of such models is made for. A run whose extent is not 1 fails
+ * there with an error.
  */
 static hone_status choose_rank(hn_im_call *c, const Onnx__GraphProto *then_g, const Onnx__GraphProto *else_g)
 {
     const bool squeeze_then = has_squeeze(then_g), squeeze_else = has_squeeze(else_g);
     if (squeeze_then == squeeze_else) {
         hn_hint(c->dg, "fix the input's extents or values that the condition depends on");
-        return hn_im_refuse(c, "the branches give results of different ranks and the condition is known only while running");
+        return hn_im_refuse(
+            c, "the branches give results of different ranks and the condition is known only while running");
     }
-    hn_log(HN_LOG_WARN, "node \"%s\": the squeezed branch is compiled; other extents than 1 there will be an error", c->path);
+    hn_log(HN_LOG_WARN,
+           "node \"%s\": the squeezed branch is compiled; other extents than 1 there will be an error",
+           c->path);
     return take_branch(c, squeeze_then ? then_g : else_g, squeeze_then ? "then_branch" : "else_branch");
 }
 
@@ -88,9 +93,10 @@ hone_status hn_im_on_if(hn_im_call *c)
 
     if (!then_g || !else_g) return HN_RAISE(c->dg, HONE_E_MODEL, "a branch is missing");
     if (then_g->n_output != else_g->n_output || (size_t)c->n_out > then_g->n_output)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the branches give %zu and %zu outputs, the node %d", then_g->n_output,
-                        else_g->n_output, c->n_out);
-    if (known_bool(c, cond, &yes)) return take_branch(c, yes ? then_g : else_g, yes ? "then_branch" : "else_branch");
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the branches give %zu and %zu outputs, the node %d",
+                        then_g->n_output, else_g->n_output, c->n_out);
+    if (known_bool(c, cond, &yes))
+        return take_branch(c, yes ? then_g : else_g, yes ? "then_branch" : "else_branch");
     HN_TRY(branch(c, then_g, "then_branch", &body[0]));
     HN_TRY(branch(c, else_g, "else_branch", &body[1]));
     if (ranks_differ(body[0], body[1])) {
@@ -108,7 +114,8 @@ hone_status hn_im_on_if(hn_im_call *c)
 /* ---- loops in general ---- */
 
 /*
- * What a loop runs: builds the body's nodes. param holds iter, cond, carried; fills next (cond, carried, scans).
+ * What a loop runs: builds the body's nodes. param holds iter, cond, carried; fills next (cond, carried,
+ * scans).
  */
 typedef struct loop_spec {
     hn_im_call *c;
@@ -122,8 +129,10 @@ typedef struct loop_spec {
 static hn_value *param(hn_im_body *b, const char *name, hn_vkind kind, const hn_tdesc *type)
 {
     hn_value *v = hn_graph_input(b->g, name, type);
-    if (v) v->kind = kind;
-    else if (b->b.status == HONE_OK) b->b.status = HN_NOMEM(b->c.dg);
+    if (v)
+        v->kind = kind;
+    else if (b->b.status == HONE_OK)
+        b->b.status = HN_NOMEM(b->c.dg);
     return v;
 }
 
@@ -158,9 +167,10 @@ static hone_status try_body(loop_spec *l, bool (*loose)[HN_MAX_RANK], hn_graph *
         const hn_value *x = p[2 + i], *y = next[1 + i];
         if (x->kind != y->kind || x->type.dtype != y->type.dtype ||
             (x->kind == HN_TENSOR && x->type.rank != y->type.rank))
-            return HN_RAISE(c->dg, HONE_E_UNSUPPORTED,
-                            "carried value %d starts as %s of rank %d and is %s of rank %d after an iteration", i,
-                            hn_dtype_name(x->type.dtype), x->type.rank, hn_dtype_name(y->type.dtype), y->type.rank);
+            return HN_RAISE(
+                c->dg, HONE_E_UNSUPPORTED,
+                "carried value %d starts as %s of rank %d and is %s of rank %d after an iteration", i,
+                hn_dtype_name(x->type.dtype), x->type.rank, hn_dtype_name(y->type.dtype), y->type.rank);
         for (int k = 0; x->kind == HN_TENSOR && k < x->type.rank; k++)
             if (x->type.dim[k] != y->type.dim[k] && !loose[i][k]) loose[i][k] = *ret_again = true;
     }
@@ -215,11 +225,12 @@ hone_status hn_im_on_loop(hn_im_call *c)
     if (!body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
     l.n_carried = HN_MAX(c->n_in - 2, 0);
     if (body->n_input != (size_t)l.n_carried + 2 || body->n_output < (size_t)l.n_carried + 1)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs for %d carried values", body->n_input,
-                        body->n_output, l.n_carried);
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs for %d carried values",
+                        body->n_input, body->n_output, l.n_carried);
     l.n_scan = (int)body->n_output - 1 - l.n_carried;
     if (c->n_out > l.n_carried + l.n_scan)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives %d results, the node names %d", l.n_carried + l.n_scan, c->n_out);
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives %d results, the node names %d",
+                        l.n_carried + l.n_scan, c->n_out);
     l.start = c->in + 2;
     for (int i = 0; i < l.n_carried; i++)
         if (!l.start[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "carried value %d has no start", i);
@@ -250,7 +261,8 @@ static bool run_scan_body(loop_spec *l, hn_im_body *b, hn_value *const *p, hn_va
     for (int i = 0; i < s->n_seq; i++) {
         hn_value *at = p[0];
         if (s->reverse[i]) {
-            hn_value *last = hn_reshape(&b->b, hn_const_dims(&b->b, 1, (hn_dim[]){ hn_im_dsub(c, s->len, 1) }), 0, NULL);
+            hn_value *last =
+                hn_reshape(&b->b, hn_const_dims(&b->b, 1, (hn_dim[]){ hn_im_dsub(c, s->len, 1) }), 0, NULL);
             at = hn_im_binary(c, HN_OP_sub, last, p[0]);
         }
         in[l->n_carried + i] = hn_im_gather(c, s->seq[i], at, s->axis[i]);
@@ -277,26 +289,31 @@ static int64_t entry(const int64_t *x, int n, int i)
     return i < n ? x[i] : 0;
 }
 
-static hone_status scan_shape(hn_im_call *c, scan_spec *s, const int64_t *axes, int n_axes, const int64_t *dirs, int n_dirs)
+static hone_status scan_shape(hn_im_call *c, scan_spec *s, const int64_t *axes, int n_axes,
+                              const int64_t *dirs, int n_dirs)
 {
     for (int i = 0; i < s->n_seq; i++) {
         if (!s->seq[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "scanned input %d is absent", i);
         HN_TRY(hn_im_axis(c, entry(axes, n_axes, i), s->seq[i]->type.rank, &s->axis[i]));
         s->reverse[i] = entry(dirs, n_dirs, i) != 0;
         const hn_dim d = s->seq[i]->type.dim[s->axis[i]];
-        if (i == 0 || !hn_dim_is_const(s->len)) s->len = d;
+        if (i == 0 || !hn_dim_is_const(s->len))
+            s->len = d;
         else if (hn_dim_is_const(d) && d != s->len)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "scanned inputs are %" PRId64 " and %" PRId64 " long", s->len, d);
+            return HN_RAISE(c->dg, HONE_E_SHAPE, "scanned inputs are %" PRId64 " and %" PRId64 " long",
+                            s->len, d);
     }
     return HONE_OK;
 }
 
-static hone_status scan(hn_im_call *c, const Onnx__GraphProto *body, hn_value **in, int n_in, scan_spec *s, hn_value **out)
+static hone_status scan(hn_im_call *c, const Onnx__GraphProto *body, hn_value **in, int n_in, scan_spec *s,
+                        hn_value **out)
 {
     loop_spec l = { .c = c, .body = body, .run = run_scan_body, .user = s };
     l.n_carried = n_in - s->n_seq;
     if (l.n_carried < 0 || body->n_input != (size_t)n_in || body->n_output < (size_t)l.n_carried)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs, the node %d inputs of which %d are scanned",
+        return HN_RAISE(c->dg, HONE_E_MODEL,
+                        "the body has %zu inputs and %zu outputs, the node %d inputs of which %d are scanned",
                         body->n_input, body->n_output, n_in, s->n_seq);
     l.n_scan = (int)body->n_output - l.n_carried;
     l.start = in;
@@ -306,7 +323,8 @@ static hone_status scan(hn_im_call *c, const Onnx__GraphProto *body, hn_value **
     return build_loop(&l, trip, NULL, out);
 }
 
-static hone_status begin_scan(hn_im_call *c, const Onnx__GraphProto **ret_body, scan_spec *s, hn_value **in, int n_in)
+static hone_status begin_scan(hn_im_call *c, const Onnx__GraphProto **ret_body, scan_spec *s, hn_value **in,
+                              int n_in)
 {
     const int64_t n_seq = hn_im_i(c, "num_scan_inputs", 0);
     *ret_body = hn_im_graph(c, "body");
@@ -324,15 +342,18 @@ hone_status hn_im_on_scan(hn_im_call *c)
     scan_spec s = { 0 };
     int n_ia, n_id, n_oa, n_od;
     HN_TRY(begin_scan(c, &body, &s, c->in, c->n_in));
-    const int64_t *ia = hn_im_is(c, "scan_input_axes", &n_ia), *id = hn_im_is(c, "scan_input_directions", &n_id);
-    const int64_t *oa = hn_im_is(c, "scan_output_axes", &n_oa), *od = hn_im_is(c, "scan_output_directions", &n_od);
+    const int64_t *ia = hn_im_is(c, "scan_input_axes", &n_ia),
+                  *id = hn_im_is(c, "scan_input_directions", &n_id);
+    const int64_t *oa = hn_im_is(c, "scan_output_axes", &n_oa),
+                  *od = hn_im_is(c, "scan_output_directions", &n_od);
     HN_TRY(scan_shape(c, &s, ia, n_ia, id, n_id));
     hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, body->n_output + 1);
     if (!out) return HN_NOMEM(c->dg);
     HN_TRY(scan(c, body, c->in, c->n_in, &s, out));
     const int n_state = c->n_in - s.n_seq;
     for (int i = 0; i < c->n_out; i++) {
-        if ((size_t)i >= body->n_output) return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives no output %d", i);
+        if ((size_t)i >= body->n_output)
+            return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives no output %d", i);
         const int k = i - n_state;
         c->out[i] = k < 0 ? out[i] : place_scan(c, out[i], entry(oa, n_oa, k), entry(od, n_od, k) != 0);
     }
@@ -352,8 +373,10 @@ hone_status hn_im_on_scan8(hn_im_call *c)
     hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, n_in + 1);
     hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, body->n_output + 1);
     const hn_dim batch = s.seq[0] && s.seq[0]->type.rank > 1 ? s.seq[0]->type.dim[0] : -1;
-    hn_value **parts = batch > 0 && batch <= 256 ? HN_NEW_N(c->m->scratch, hn_value *, (int64_t)c->n_out * batch + 1) : NULL;
-    if (batch <= 0 || batch > 256) return hn_im_refuse(c, "Scan of opset 8 needs a batch of 1 to 256 that is known before the run");
+    hn_value **parts =
+        batch > 0 && batch <= 256 ? HN_NEW_N(c->m->scratch, hn_value *, (int64_t)c->n_out * batch + 1) : NULL;
+    if (batch <= 0 || batch > 256)
+        return hn_im_refuse(c, "Scan of opset 8 needs a batch of 1 to 256 that is known before the run");
     if (!in || !out || !parts) return HN_NOMEM(c->dg);
     for (int64_t k = 0; k < batch; k++) {
         for (int i = 0; i < n_in; i++)
@@ -394,15 +417,18 @@ hone_status hn_im_on_seq_map(hn_im_call *c)
     const Onnx__GraphProto *body = hn_im_graph(c, "body");
     loop_spec l = { .c = c, .body = body, .run = run_map_body, .user = c, .n_carried = c->n_out };
     if (!body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
-    if (!c->in[0] || c->in[0]->kind != HN_SEQUENCE) return HN_RAISE(c->dg, HONE_E_TYPE, "the first input is not a sequence");
+    if (!c->in[0] || c->in[0]->kind != HN_SEQUENCE)
+        return HN_RAISE(c->dg, HONE_E_TYPE, "the first input is not a sequence");
     if (body->n_input != (size_t)c->n_in || body->n_output < (size_t)c->n_out)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs", body->n_input, body->n_output);
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs", body->n_input,
+                        body->n_output);
     l.start = HN_NEW_N(c->m->scratch, hn_value *, c->n_out + 1);
     if (!l.start) return HN_NOMEM(c->dg);
     for (int i = 0; i < c->n_out; i++) {
         hn_tdesc t;
         hn_vkind kind;
-        HN_TRY(hn_im_type(c->m, body->output[i]->type, body->output[i]->name ? body->output[i]->name : "", &kind, &t, c->dg));
+        HN_TRY(hn_im_type(c->m, body->output[i]->type, body->output[i]->name ? body->output[i]->name : "",
+                          &kind, &t, c->dg));
         l.start[i] = hn_im_empty_sequence(c, t.dtype);
     }
     hn_value *trip = hn_im_unary(c, HN_OP_seq_length, c->in[0]);

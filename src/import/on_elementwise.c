@@ -27,7 +27,8 @@ hone_status hn_im_on_alpha_unary(hn_im_call *c)
     /* Defaults as the float32 numbers that the standard's defaults are. */
     const double dflt = arg(c) == HN_OP_leaky_relu ? (double)0.01f : 1;
     hn_im_ignore(c, "consumed_inputs");
-    return hn_im_ret(c, hn_b1(c->b, arg(c), c->in[0], HN_ATTRS_ARG(HN_A_F("alpha", hn_im_f(c, "alpha", dflt)))));
+    return hn_im_ret(c,
+                     hn_b1(c->b, arg(c), c->in[0], HN_ATTRS_ARG(HN_A_F("alpha", hn_im_f(c, "alpha", dflt)))));
 }
 
 hone_status hn_im_on_selu(hn_im_call *c)
@@ -36,20 +37,23 @@ hone_status hn_im_on_selu(hn_im_call *c)
     hn_im_ignore(c, "consumed_inputs");
     const double alpha = hn_im_f(c, "alpha", first ? (double)1.6732f : (double)1.67326319217681884765625f);
     const double gamma = hn_im_f(c, "gamma", first ? (double)1.0507f : (double)1.05070102214813232421875f);
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_selu, c->in[0], HN_ATTRS_ARG(HN_A_F("alpha", alpha), HN_A_F("gamma", gamma))));
+    return hn_im_ret(
+        c, hn_b1(c->b, HN_OP_selu, c->in[0], HN_ATTRS_ARG(HN_A_F("alpha", alpha), HN_A_F("gamma", gamma))));
 }
 
 hone_status hn_im_on_hard_sigmoid(hn_im_call *c)
 {
     hn_im_ignore(c, "consumed_inputs");
     const double alpha = hn_im_f(c, "alpha", (double)0.2f), beta = hn_im_f(c, "beta", 0.5);
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_hard_sigmoid, c->in[0], HN_ATTRS_ARG(HN_A_F("alpha", alpha), HN_A_F("beta", beta))));
+    return hn_im_ret(c, hn_b1(c->b, HN_OP_hard_sigmoid, c->in[0],
+                              HN_ATTRS_ARG(HN_A_F("alpha", alpha), HN_A_F("beta", beta))));
 }
 
 hone_status hn_im_on_shrink(hn_im_call *c)
 {
     const double bias = hn_im_f(c, "bias", 0), lambd = hn_im_f(c, "lambd", 0.5);
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_shrink, c->in[0], HN_ATTRS_ARG(HN_A_F("bias", bias), HN_A_F("lambd", lambd))));
+    return hn_im_ret(
+        c, hn_b1(c->b, HN_OP_shrink, c->in[0], HN_ATTRS_ARG(HN_A_F("bias", bias), HN_A_F("lambd", lambd))));
 }
 
 hone_status hn_im_on_gelu(hn_im_call *c)
@@ -60,7 +64,8 @@ hone_status hn_im_on_gelu(hn_im_call *c)
 
 hone_status hn_im_on_swish(hn_im_call *c)
 {
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_silu, c->in[0], HN_ATTRS_ARG(HN_A_F("beta", hn_im_f(c, "alpha", 1)))));
+    return hn_im_ret(c,
+                     hn_b1(c->b, HN_OP_silu, c->in[0], HN_ATTRS_ARG(HN_A_F("beta", hn_im_f(c, "alpha", 1)))));
 }
 
 /* y = a * sigmoid(alpha a) * b */
@@ -82,7 +87,8 @@ hone_status hn_im_on_binary(hn_im_call *c)
     return hn_im_ret(c, hn_im_binary(c, arg(c), c->in[0], c->in[1]));
 }
 
-/* Before opset 7 an attribute asks for broadcasting, and the second operand may lie along an axis in the middle. */
+/* Before opset 7 an attribute asks for broadcasting, and the second operand may lie along an axis in the
+ * middle. */
 static hn_value *spread(hn_im_call *c, hn_value *x, hn_value *y)
 {
     hn_dim dim[HN_MAX_RANK];
@@ -91,7 +97,8 @@ static hn_value *spread(hn_im_call *c, hn_value *x, hn_value *y)
     if (hn_im_axis(c, hn_im_i(c, "axis", 0), x->type.rank, &axis) != HONE_OK) return NULL;
     const int n = y->type.rank;
     if (axis + n > x->type.rank) {
-        HN_RAISE(c->dg, HONE_E_SHAPE, "an operand of rank %d does not fit rank %d from axis %d on", n, x->type.rank, axis);
+        HN_RAISE(c->dg, HONE_E_SHAPE, "an operand of rank %d does not fit rank %d from axis %d on", n,
+                 x->type.rank, axis);
         return NULL;
     }
     for (int i = 0; i < x->type.rank - axis; i++)
@@ -103,8 +110,10 @@ hone_status hn_im_on_binary_old(hn_im_call *c)
 {
     hn_im_ignore(c, "consumed_inputs");
     hn_value *y = c->in[1];
-    if (hn_im_i(c, "broadcast", 0)) y = spread(c, c->in[0], y);
-    else hn_im_ignore(c, "axis");
+    if (hn_im_i(c, "broadcast", 0))
+        y = spread(c, c->in[0], y);
+    else
+        hn_im_ignore(c, "axis");
     HN_TRY(c->dg->code);
     return hn_im_ret(c, hn_im_binary(c, arg(c), c->in[0], y));
 }
@@ -121,12 +130,14 @@ hone_status hn_im_on_prelu_old(hn_im_call *c)
 
 hone_status hn_im_on_mod(hn_im_call *c)
 {
-    return hn_im_ret(c, hn_b2(c->b, HN_OP_mod, c->in[0], c->in[1], HN_ATTRS_ARG(HN_A_I("fmod", hn_im_i(c, "fmod", 0) != 0))));
+    return hn_im_ret(c, hn_b2(c->b, HN_OP_mod, c->in[0], c->in[1],
+                              HN_ATTRS_ARG(HN_A_I("fmod", hn_im_i(c, "fmod", 0) != 0))));
 }
 
 hone_status hn_im_on_bit_shift(hn_im_call *c)
 {
-    if (!hn_im_has(c, "direction")) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"direction\" is missing");
+    if (!hn_im_has(c, "direction"))
+        return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"direction\" is missing");
     const int right = hn_im_choice(c, "direction", "LEFT|RIGHT", 0);
     return hn_im_ret(c, hn_im_binary(c, right ? HN_OP_shift_right : HN_OP_shift_left, c->in[0], c->in[1]));
 }
@@ -183,8 +194,9 @@ hone_status hn_im_on_clip_attr(hn_im_call *c)
 /* ---- casts ---- */
 
 /*
- * float8e8m0 holds powers of two; the standard rounds to them upwards unless told otherwise, the op to the nearest. On the
- * bits of a float32: adding all mantissa bits carries into the exponent, clearing them is the power of two at or below.
+ * float8e8m0 holds powers of two; the standard rounds to them upwards unless told otherwise, the op to the
+ * nearest. On the bits of a float32: adding all mantissa bits carries into the exponent, clearing them is the
+ * power of two at or below.
  */
 static hn_value *to_power_of_two(hn_im_call *c, hn_value *x, int mode)
 {
@@ -194,7 +206,8 @@ static hn_value *to_power_of_two(hn_im_call *c, hn_value *x, int mode)
     if (mode == 0) bits = hn_im_binary(c, HN_OP_add, bits, hn_const_i(c->b, HN_U32, 0x007FFFFF));
     bits = hn_im_binary(c, HN_OP_bit_and, bits, hn_const_i(c->b, HN_U32, 0xFF800000));
     hn_value *y = hn_b1(c->b, HN_OP_bitcast, bits, HN_ATTRS_ARG(HN_A_T("to", HN_F32)));
-    hn_value *special = hn_im_binary(c, HN_OP_or, hn_im_unary(c, HN_OP_is_nan, f), hn_im_unary(c, HN_OP_is_inf, f));
+    hn_value *special =
+        hn_im_binary(c, HN_OP_or, hn_im_unary(c, HN_OP_is_nan, f), hn_im_unary(c, HN_OP_is_inf, f));
     return hn_im_select(c, special, f, y);
 }
 
@@ -210,15 +223,18 @@ static hn_value *cast(hn_im_call *c, hn_value *x, hn_dtype to)
 hone_status hn_im_on_cast(hn_im_call *c)
 {
     const hn_dtype to = hn_im_dtype(c, "to", HN_NONE);
-    if (to == HN_NONE) return c->attr_dg.code ? HONE_OK : HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"to\" is missing");
+    if (to == HN_NONE)
+        return c->attr_dg.code ? HONE_OK : HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"to\" is missing");
     return hn_im_ret(c, cast(c, c->in[0], to));
 }
 
 /* Version 1 names the type in words. */
 hone_status hn_im_on_cast_old(hn_im_call *c)
 {
-    static const hn_dtype types[] = { HN_F32, HN_F64, HN_F16, HN_I64, HN_I32, HN_I16, HN_I8, HN_U64, HN_U32, HN_U16, HN_U8, HN_BOOL };
-    const int i = hn_im_choice(c, "to", "FLOAT|DOUBLE|FLOAT16|INT64|INT32|INT16|INT8|UINT64|UINT32|UINT16|UINT8|BOOL", 0);
+    static const hn_dtype types[] = { HN_F32, HN_F64, HN_F16, HN_I64, HN_I32, HN_I16,
+                                      HN_I8,  HN_U64, HN_U32, HN_U16, HN_U8,  HN_BOOL };
+    const int i = hn_im_choice(
+        c, "to", "FLOAT|DOUBLE|FLOAT16|INT64|INT32|INT16|INT8|UINT64|UINT32|UINT16|UINT8|BOOL", 0);
     return hn_im_ret(c, hn_cast(c->b, c->in[0], types[i]));
 }
 
@@ -230,7 +246,8 @@ hone_status hn_im_on_cast_like(hn_im_call *c)
 hone_status hn_im_on_bit_cast(hn_im_call *c)
 {
     const hn_dtype to = hn_im_dtype(c, "to", HN_NONE);
-    if (to == HN_NONE) return c->attr_dg.code ? HONE_OK : HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"to\" is missing");
+    if (to == HN_NONE)
+        return c->attr_dg.code ? HONE_OK : HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"to\" is missing");
     if (c->in[0]->type.dtype == to) return hn_im_ret(c, c->in[0]);
     return hn_im_ret(c, hn_b1(c->b, HN_OP_bitcast, c->in[0], HN_ATTRS_ARG(HN_A_T("to", to))));
 }
@@ -245,7 +262,8 @@ static hone_status check_training(hn_im_call *c, int version)
     if (version == 1) training = hn_im_has(c, "is_test") && hn_im_i(c, "is_test", 0) == 0;
     if (version < 12) ratio = hn_im_f(c, "ratio", 0.5);
     if (version >= 12 && v) {
-        if (!hn_const_scalar(v, &on)) return hn_im_refuse(c, "training mode that only a run decides is not supported");
+        if (!hn_const_scalar(v, &on))
+            return hn_im_refuse(c, "training mode that only a run decides is not supported");
         training = on != 0;
         if (hn_im_in(c, 1) && !hn_const_scalar(hn_im_in(c, 1), &ratio)) ratio = 0.5;
     }
@@ -272,9 +290,11 @@ hone_status hn_im_on_dropout(hn_im_call *c)
 
 static hone_status seed_of(hn_im_call *c, int64_t *ret)
 {
-    /* The standard's seed is a float; without one every node gets its own from its path, the same in every build. */
+    /* The standard's seed is a float; without one every node gets its own from its path, the same in every
+     * build. */
     const double f = hn_im_f(c, "seed", 0);
-    *ret = hn_im_has(c, "seed") ? (int64_t)hn_hash64(&f, sizeof f, 0) : (int64_t)hn_hash64(c->path, strlen(c->path), 1);
+    *ret = hn_im_has(c, "seed") ? (int64_t)hn_hash64(&f, sizeof f, 0)
+                                : (int64_t)hn_hash64(c->path, strlen(c->path), 1);
     *ret &= INT64_MAX;
     return HONE_OK;
 }
@@ -291,17 +311,20 @@ hone_status hn_im_on_random(hn_im_call *c)
         memcpy(dim, like->type.dim, (size_t)n * sizeof *dim);
     } else {
         const int64_t *shape = hn_im_is(c, "shape", &n);
-        if (!shape || n > HN_MAX_RANK) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"shape\" is missing or too long");
+        if (!shape || n > HN_MAX_RANK)
+            return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"shape\" is missing or too long");
         for (int i = 0; i < n; i++)
-            if ((dim[i] = shape[i]) < 0) return HN_RAISE(c->dg, HONE_E_MODEL, "extent %d of the shape is %" PRId64, i, shape[i]);
+            if ((dim[i] = shape[i]) < 0)
+                return HN_RAISE(c->dg, HONE_E_MODEL, "extent %d of the shape is %" PRId64, i, shape[i]);
     }
     const hn_dtype t = hn_im_dtype(c, "dtype", like ? like->type.dtype : HN_F32);
     const double a = normal ? hn_im_f(c, "mean", 0) : hn_im_f(c, "low", 0);
     const double b = normal ? hn_im_f(c, "scale", 1) : hn_im_f(c, "high", 1);
-    hn_node *r = hn_build(c->b, arg(c), 0, NULL,
-                          HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIMS("dim", n, dim), HN_A_F(normal ? "mean" : "lo", a),
-                                       HN_A_F(normal ? "scale" : "hi", b), HN_A_I("seed", seed)),
-                          1);
+    hn_node *r =
+        hn_build(c->b, arg(c), 0, NULL,
+                 HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIMS("dim", n, dim), HN_A_F(normal ? "mean" : "lo", a),
+                              HN_A_F(normal ? "scale" : "hi", b), HN_A_I("seed", seed)),
+                 1);
     return hn_im_ret(c, r ? r->out[0] : NULL);
 }
 
@@ -310,7 +333,8 @@ hone_status hn_im_on_bernoulli(hn_im_call *c)
     int64_t seed;
     HN_TRY(seed_of(c, &seed));
     const hn_dtype t = hn_im_dtype(c, "dtype", c->in[0]->type.dtype);
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_bernoulli, c->in[0], HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_I("seed", seed))));
+    return hn_im_ret(
+        c, hn_b1(c->b, HN_OP_bernoulli, c->in[0], HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_I("seed", seed))));
 }
 
 hone_status hn_im_on_multinomial(hn_im_call *c)
@@ -319,5 +343,6 @@ hone_status hn_im_on_multinomial(hn_im_call *c)
     HN_TRY(seed_of(c, &seed));
     const hn_dtype t = hn_im_dtype(c, "dtype", HN_I32);
     return hn_im_ret(c, hn_b1(c->b, HN_OP_multinomial, c->in[0],
-                              HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIM("dim", hn_im_i(c, "sample_size", 1)), HN_A_I("seed", seed))));
+                              HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIM("dim", hn_im_i(c, "sample_size", 1)),
+                                           HN_A_I("seed", seed))));
 }

@@ -8,7 +8,7 @@
 /* ---- resize ---- */
 
 typedef struct resize_args {
-    int mode;    /* nearest|linear|cubic */
+    int mode; /* nearest|linear|cubic */
     int coord, nearest;
     double cubic_a, extrapolation;
     bool exclude_outside, antialias;
@@ -16,7 +16,15 @@ typedef struct resize_args {
     hn_dim dim[HN_MAX_RANK];
 } resize_args;
 
-enum { HALF_PIXEL, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC, CROP_AND_RESIZE, HALF_PIXEL_SYMMETRIC, TF_HALF_PIXEL_FOR_NN };
+enum {
+    HALF_PIXEL,
+    PYTORCH_HALF_PIXEL,
+    ALIGN_CORNERS,
+    ASYMMETRIC,
+    CROP_AND_RESIZE,
+    HALF_PIXEL_SYMMETRIC,
+    TF_HALF_PIXEL_FOR_NN
+};
 
 static hone_status resize(hn_im_call *c, resize_args *r)
 {
@@ -77,7 +85,8 @@ static hone_status by_scales(hn_im_call *c, const double *scale, int n, const in
 }
 
 /* keep_aspect_ratio_policy: one scale for all the axes, the least or the greatest that the sizes ask for. */
-static hone_status by_sizes(hn_im_call *c, const hn_dim *size, int n, const int64_t *axes, int policy, resize_args *r)
+static hone_status by_sizes(hn_im_call *c, const hn_dim *size, int n, const int64_t *axes, int policy,
+                            resize_args *r)
 {
     hn_value *x = c->in[0];
     for (int i = 0; i < x->type.rank; i++) {
@@ -112,7 +121,8 @@ static hone_status read_roi(hn_im_call *c, hn_value *roi, const int64_t *axes, i
         r->roi[rank + i] = 1;
     }
     if (r->coord != CROP_AND_RESIZE) return HONE_OK;
-    if (!roi || !hn_im_floats(c, roi, &v, &have)) return hn_im_refuse(c, "tf_crop_and_resize needs a constant roi");
+    if (!roi || !hn_im_floats(c, roi, &v, &have))
+        return hn_im_refuse(c, "tf_crop_and_resize needs a constant roi");
     if (have != 2 * n) return HN_RAISE(c->dg, HONE_E_SHAPE, "roi has %d entries for %d axes", have, n);
     for (int i = 0; i < n; i++) {
         r->roi[axes[i]] = v[i];
@@ -135,13 +145,14 @@ static hone_status read_scales(hn_im_call *c, hn_value *v, const double **ret, i
 }
 
 /*
- * Opset 11 alone: x = (i + 0.5) / scale, half a pixel above half_pixel's z. round_prefer_floor(z + 0.5) = ceil(z) and
- * floor(z + 0.5) = round_prefer_ceil(z); the other two roundings have no counterpart.
+ * Opset 11 alone: x = (i + 0.5) / scale, half a pixel above half_pixel's z. round_prefer_floor(z + 0.5) =
+ * ceil(z) and floor(z + 0.5) = round_prefer_ceil(z); the other two roundings have no counterpart.
  */
 static hone_status tf_half_pixel(hn_im_call *c, resize_args *r)
 {
     if (r->mode != 0 || (r->nearest != 0 && r->nearest != 2))
-        return hn_im_refuse(c, "tf_half_pixel_for_nn is supported for nearest with round_prefer_floor or floor alone");
+        return hn_im_refuse(
+            c, "tf_half_pixel_for_nn is supported for nearest with round_prefer_floor or floor alone");
     r->coord = HALF_PIXEL;
     r->nearest = r->nearest == 0 ? 3 : 1;
     return HONE_OK;
@@ -157,9 +168,11 @@ hone_status hn_im_on_resize(hn_im_call *c)
     int n, have;
     bool given;
     r.mode = hn_im_choice(c, "mode", "nearest|linear|cubic", 0);
-    r.coord = hn_im_choice(c, "coordinate_transformation_mode",
-                           "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize|half_pixel_symmetric|"
-                           "tf_half_pixel_for_nn", 0);
+    r.coord = hn_im_choice(
+        c, "coordinate_transformation_mode",
+        "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize|half_pixel_symmetric|"
+        "tf_half_pixel_for_nn",
+        0);
     r.nearest = hn_im_choice(c, "nearest_mode", "round_prefer_floor|round_prefer_ceil|floor|ceil", 0);
     r.cubic_a = hn_im_f(c, "cubic_coeff_a", -0.75);
     r.exclude_outside = hn_im_i(c, "exclude_outside", 0) != 0;
@@ -194,7 +207,8 @@ static hone_status resize_simple(hn_im_call *c, const double *scale, int n)
     resize_args r = { .coord = ASYMMETRIC, .nearest = 2, .cubic_a = -0.75 };
     r.mode = hn_im_choice(c, "mode", "nearest|linear|bilinear", 0);
     if (r.mode == 2) r.mode = 1;
-    if (n != c->in[0]->type.rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d scales are given for rank %d", n, c->in[0]->type.rank);
+    if (n != c->in[0]->type.rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d scales are given for rank %d", n, c->in[0]->type.rank);
     for (int i = 0; i < n; i++)
         axes[i] = i;
     HN_TRY(by_scales(c, scale, n, axes, &r));
@@ -215,7 +229,8 @@ hone_status hn_im_on_upsample(hn_im_call *c)
     int n;
     if (c->entry->arg == 9) return hn_im_on_resize10(c);
     if (c->entry->arg == 7) {
-        if (!(scale = hn_im_fs(c, "scales", &n))) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"scales\" is missing");
+        if (!(scale = hn_im_fs(c, "scales", &n)))
+            return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"scales\" is missing");
         return resize_simple(c, scale, n);
     }
     const double hw[4] = { 1, 1, hn_im_f(c, "height_scale", 1), hn_im_f(c, "width_scale", 1) };
@@ -231,7 +246,8 @@ hone_status hn_im_on_grid_sample(hn_im_call *c)
     const int padding = hn_im_choice(c, "padding_mode", "zeros|border|reflection", 0);
     const int64_t align = hn_im_i(c, "align_corners", 0);
     return hn_im_same(c, HN_OP_grid_sample,
-                      HN_ATTRS_ARG(HN_A_I("mode", modes[mode]), HN_A_I("padding", padding), HN_A_I("align_corners", align != 0)));
+                      HN_ATTRS_ARG(HN_A_I("mode", modes[mode]), HN_A_I("padding", padding),
+                                   HN_A_I("align_corners", align != 0)));
 }
 
 hone_status hn_im_on_affine_grid(hn_im_call *c)
@@ -240,19 +256,24 @@ hone_status hn_im_on_affine_grid(hn_im_call *c)
     int n;
     const int64_t align = hn_im_i(c, "align_corners", 0);
     HN_TRY(hn_im_dims(c, c->in[1], dim, HN_MAX_RANK, &n));
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_affine_grid, c->in[0], HN_ATTRS_ARG(HN_A_DIMS("dim", n, dim), HN_A_I("align_corners", align != 0))));
+    return hn_im_ret(c, hn_b1(c->b, HN_OP_affine_grid, c->in[0],
+                              HN_ATTRS_ARG(HN_A_DIMS("dim", n, dim), HN_A_I("align_corners", align != 0))));
 }
 
 hone_status hn_im_on_roi_align(hn_im_call *c)
 {
     const int mode = hn_im_choice(c, "mode", "avg|max", 0);
     /* Before opset 16 coordinates had no half-pixel shift. */
-    const int coord = c->entry->arg == 10 ? 1 : hn_im_choice(c, "coordinate_transformation_mode", "half_pixel|output_half_pixel", 0);
-    const int64_t h = hn_im_i(c, "output_height", 1), w = hn_im_i(c, "output_width", 1), ratio = hn_im_i(c, "sampling_ratio", 0);
+    const int coord = c->entry->arg == 10 ? 1
+                                          : hn_im_choice(c, "coordinate_transformation_mode",
+                                                         "half_pixel|output_half_pixel", 0);
+    const int64_t h = hn_im_i(c, "output_height", 1), w = hn_im_i(c, "output_width", 1),
+                  ratio = hn_im_i(c, "sampling_ratio", 0);
     hn_value *batch = c->in[2];
     return hn_im_ret(c, hn_b3(c->b, HN_OP_roi_align, c->in[0], c->in[1], batch,
-                              HN_ATTRS_ARG(HN_A_I("mode", mode), HN_A_I("coord", coord), HN_A_I("out_h", h), HN_A_I("out_w", w),
-                                           HN_A_I("sampling_ratio", ratio), HN_A_F("spatial_scale", hn_im_f(c, "spatial_scale", 1)))));
+                              HN_ATTRS_ARG(HN_A_I("mode", mode), HN_A_I("coord", coord), HN_A_I("out_h", h),
+                                           HN_A_I("out_w", w), HN_A_I("sampling_ratio", ratio),
+                                           HN_A_F("spatial_scale", hn_im_f(c, "spatial_scale", 1)))));
 }
 
 hone_status hn_im_on_max_roi_pool(hn_im_call *c)
@@ -272,7 +293,8 @@ hone_status hn_im_on_col2im(hn_im_call *c)
     int64_t stride[HN_MAX_RANK], dilation[HN_MAX_RANK], begin[HN_MAX_RANK], end[HN_MAX_RANK];
     int n, n_block, k;
     HN_TRY(hn_im_dims(c, c->in[1], image, HN_MAX_RANK, &n));
-    if (!hn_im_ints(c, c->in[2], &block, &n_block)) return hn_im_refuse(c, "a block shape that only a run shows is not supported");
+    if (!hn_im_ints(c, c->in[2], &block, &n_block))
+        return hn_im_refuse(c, "a block shape that only a run shows is not supported");
     if (n_block != n) return HN_RAISE(c->dg, HONE_E_SHAPE, "image and block have %d and %d axes", n, n_block);
     const int64_t *s = hn_im_is(c, "strides", &k);
     if (s && k != n) return HN_RAISE(c->dg, HONE_E_MODEL, "strides has %d entries, %d are needed", k, n);
@@ -287,9 +309,9 @@ hone_status hn_im_on_col2im(hn_im_call *c)
         end[i] = p ? p[n + i] : 0;
     }
     return hn_im_ret(c, hn_b1(c->b, HN_OP_col2im, c->in[0],
-                              HN_ATTRS_ARG(HN_A_DIMS("image", n, image), HN_A_IS("block", n, block), HN_A_IS("stride", n, stride),
-                                           HN_A_IS("dilation", n, dilation), HN_A_IS("pad_begin", n, begin),
-                                           HN_A_IS("pad_end", n, end))));
+                              HN_ATTRS_ARG(HN_A_DIMS("image", n, image), HN_A_IS("block", n, block),
+                                           HN_A_IS("stride", n, stride), HN_A_IS("dilation", n, dilation),
+                                           HN_A_IS("pad_begin", n, begin), HN_A_IS("pad_end", n, end))));
 }
 
 /* ---- block moves ---- */
@@ -297,15 +319,17 @@ hone_status hn_im_on_col2im(hn_im_call *c)
 hone_status hn_im_on_depth_to_space(hn_im_call *c)
 {
     const int mode = hn_im_choice(c, "mode", "DCR|CRD", 0);
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_depth_to_space, c->in[0],
-                              HN_ATTRS_ARG(HN_A_I("block", hn_im_i(c, "blocksize", 0)), HN_A_I("mode", mode))));
+    return hn_im_ret(c,
+                     hn_b1(c->b, HN_OP_depth_to_space, c->in[0],
+                           HN_ATTRS_ARG(HN_A_I("block", hn_im_i(c, "blocksize", 0)), HN_A_I("mode", mode))));
 }
 
 /* [n,c,h,w] -> [n,c,h/k,k,w/k,k] -> channels in front of the block (CRD) */
 static hone_status space_to_depth_crd(hn_im_call *c, int64_t k)
 {
     hn_value *x = c->in[0];
-    if (x->type.rank != 4 || k < 1) return HN_RAISE(c->dg, HONE_E_SHAPE, "rank %d with block %" PRId64, x->type.rank, k);
+    if (x->type.rank != 4 || k < 1)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "rank %d with block %" PRId64, x->type.rank, k);
     const hn_dim *d = x->type.dim;
     const hn_dim h = hn_im_ddiv(c, d[2], k), w = hn_im_ddiv(c, d[3], k);
     const hn_dim split[6] = { d[0], d[1], h, k, w, k };

@@ -33,7 +33,9 @@ static hone_status read_linear(hn_im_call *c, linear *l)
     l->hk = hn_im_i(c, "kv_num_heads", 0);
     l->scale = hn_im_f(c, "scale", 0);
     hn_im_ignore(c, "chunk_size");
-    if (l->hq < 1 || l->hk < 1 || l->hq % l->hk) return HN_RAISE(c->dg, HONE_E_MODEL, "%" PRId64 " query heads over %" PRId64 " key heads", l->hq, l->hk);
+    if (l->hq < 1 || l->hk < 1 || l->hq % l->hk)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "%" PRId64 " query heads over %" PRId64 " key heads", l->hq,
+                        l->hk);
     if (gated != (decay != NULL) || delta != (beta != NULL))
         return HN_RAISE(c->dg, HONE_E_MODEL, "decay and beta do not match the update rule");
     l->q = split(c, c->in[0], l->hq);
@@ -41,12 +43,14 @@ static hone_status read_linear(hn_im_call *c, linear *l)
     l->v = split(c, c->in[2], l->hk);
     HN_TRY(c->dg->code);
     if (!l->q || !l->k || !l->v) return c->b->status;
-    if (decay) l->decay = split(c, decay, l->hk); /* one a head, or one a key dimension: the split yields either */
+    if (decay)
+        l->decay = split(c, decay, l->hk); /* one a head, or one a key dimension: the split yields either */
     if (beta) l->beta = split(c, beta, hn_dim_is_const(beta->type.dim[2]) ? beta->type.dim[2] : l->hk);
     HN_TRY(c->dg->code);
     int64_t d;
     if (l->scale == 0) {
-        if (!hn_dim_known(hn_im_syms(c), l->q->type.dim[3], &d)) return hn_im_refuse(c, "the head size is known only while running");
+        if (!hn_dim_known(hn_im_syms(c), l->q->type.dim[3], &d))
+            return hn_im_refuse(c, "the head size is known only while running");
         l->scale = 1 / sqrt((double)d);
     }
     const hn_dim state[4] = { l->k->type.dim[0], l->hk, l->k->type.dim[3], l->v->type.dim[3] };
@@ -57,7 +61,8 @@ static hone_status read_linear(hn_im_call *c, linear *l)
 /* One step: [b,h,d] slices at time t. Yields the read-out [b,hq,dv]; *state moves on. */
 static hn_value *step(hn_im_call *c, const linear *l, hn_value *t, hn_value **state)
 {
-    hn_value *q = hn_im_gather(c, l->q, t, 2), *k = hn_im_gather(c, l->k, t, 2), *v = hn_im_gather(c, l->v, t, 2);
+    hn_value *q = hn_im_gather(c, l->q, t, 2), *k = hn_im_gather(c, l->k, t, 2),
+             *v = hn_im_gather(c, l->v, t, 2);
     hn_value *s = *state;
     if (!q || !k || !v) return NULL;
     if (l->decay) {
@@ -97,7 +102,8 @@ hone_status hn_im_on_linear_attention(hn_im_call *c)
     hn_im_body_output(&body, o, NULL);
     HN_TRY(body.b.status);
     hn_value *trip = hn_reshape(c->b, hn_const_dims(c->b, 1, &l.q->type.dim[2]), 0, NULL);
-    hn_node *n = hn_build_bodies(c->b, HN_OP_loop, 3, (hn_value *[]){ trip, NULL, l.state }, HN_ATTRS_ARG(HN_A_I("n_carried", 1)), 0, 1, &body.g);
+    hn_node *n = hn_build_bodies(c->b, HN_OP_loop, 3, (hn_value *[]){ trip, NULL, l.state },
+                                 HN_ATTRS_ARG(HN_A_I("n_carried", 1)), 0, 1, &body.g);
     if (!n) return c->b->status;
     /* [t,b,hq,dv] -> [b,t,hq*dv] */
     hn_value *y = hn_transpose(c->b, n->out[1], (int64_t[]){ 1, 0, 2, 3 });

@@ -16,7 +16,8 @@ static hn_value *nll(hn_im_call *c, hn_value *x, hn_value *target, hn_value *wei
     target = hn_im_i64(c, target);
     hn_value *zero = hn_const_i(c->b, HN_I64, 0), *keep = NULL;
     if (has_ignore) { /* an ignored target may be no class at all: read class 0 and weigh it by nothing */
-        hn_value *skip = hn_im_binary(c, HN_OP_eq, target, hn_const_i(c->b, HN_I64, hn_im_i(c, "ignore_index", 0)));
+        hn_value *skip =
+            hn_im_binary(c, HN_OP_eq, target, hn_const_i(c->b, HN_I64, hn_im_i(c, "ignore_index", 0)));
         keep = hn_im_select(c, skip, hn_im_like_f(c, x, 0), hn_im_like_f(c, x, 1));
         target = hn_im_select(c, skip, zero, target);
     }
@@ -26,9 +27,10 @@ static hn_value *nll(hn_im_call *c, hn_value *x, hn_value *target, hn_value *wei
     hn_value *w = weight ? hn_im_gather(c, weight, target, 0) : NULL;
     if (w && keep) w = hn_im_binary(c, HN_OP_mul, w, keep);
     if (!w) w = keep;
-    if (w) loss = keep ? hn_im_select(c, hn_im_binary(c, HN_OP_eq, keep, hn_im_like_f(c, keep, 0)), hn_im_like_f(c, loss, 0),
-                                      hn_im_binary(c, HN_OP_mul, loss, w))
-                       : hn_im_binary(c, HN_OP_mul, loss, w);
+    if (w)
+        loss = keep ? hn_im_select(c, hn_im_binary(c, HN_OP_eq, keep, hn_im_like_f(c, keep, 0)),
+                                   hn_im_like_f(c, loss, 0), hn_im_binary(c, HN_OP_mul, loss, w))
+                    : hn_im_binary(c, HN_OP_mul, loss, w);
     if (!loss || reduction == 0) return loss;
     int64_t axes[HN_MAX_RANK];
     for (int i = 0; i < loss->type.rank; i++)
@@ -36,8 +38,9 @@ static hn_value *nll(hn_im_call *c, hn_value *x, hn_value *target, hn_value *wei
     const int n = loss->type.rank;
     if (reduction == 1) return hn_im_reduce(c, HN_OP_reduce_sum, loss, n, axes, false);
     if (!w) return hn_im_reduce(c, HN_OP_reduce_mean, loss, n, axes, false);
-    return hn_im_binary(c, HN_OP_div, hn_im_reduce(c, HN_OP_reduce_sum, loss, n, axes, false),
-                        hn_im_reduce(c, HN_OP_reduce_sum, hn_broadcast_to(c->b, w, n, loss->type.dim), n, axes, false));
+    return hn_im_binary(
+        c, HN_OP_div, hn_im_reduce(c, HN_OP_reduce_sum, loss, n, axes, false),
+        hn_im_reduce(c, HN_OP_reduce_sum, hn_broadcast_to(c->b, w, n, loss->type.dim), n, axes, false));
 }
 
 hone_status hn_im_on_nll_loss(hn_im_call *c)

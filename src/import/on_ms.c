@@ -1,4 +1,5 @@
-/* com.microsoft: fused and quantised ops that ONNX Runtime's tools write. Each is spelled out in ops of ours. */
+/* com.microsoft: fused and quantised ops that ONNX Runtime's tools write. Each is spelled out in ops of ours.
+ */
 #include "import/import_int.h"
 
 #include <inttypes.h>
@@ -29,7 +30,8 @@ hone_status hn_im_on_ms_fast_gelu(hn_im_call *c)
 
 hone_status hn_im_on_ms_quick_gelu(hn_im_call *c)
 {
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_silu, c->in[0], HN_ATTRS_ARG(HN_A_F("beta", hn_im_f(c, "alpha", (double)1.702f)))));
+    return hn_im_ret(c, hn_b1(c->b, HN_OP_silu, c->in[0],
+                              HN_ATTRS_ARG(HN_A_F("beta", hn_im_f(c, "alpha", (double)1.702f)))));
 }
 
 /* The "activation" attribute of fused ops, with its parameters. */
@@ -38,15 +40,19 @@ static hn_value *activate(hn_im_call *c, hn_value *x)
     const char *name = hn_im_s(c, "activation", "");
     int n;
     const double *p = hn_im_fs(c, "activation_params", &n);
-    const double a = n > 0 ? p[0] : hn_im_f(c, "activation_alpha", 0), b = n > 1 ? p[1] : hn_im_f(c, "activation_beta", 0);
+    const double a = n > 0 ? p[0] : hn_im_f(c, "activation_alpha", 0),
+                 b = n > 1 ? p[1] : hn_im_f(c, "activation_beta", 0);
     hn_im_ignore(c, "activation_gamma");
     if (!name[0]) return x;
     if (strcmp(name, "Relu") == 0) return hn_im_unary(c, HN_OP_relu, x);
     if (strcmp(name, "Sigmoid") == 0) return hn_im_unary(c, HN_OP_sigmoid, x);
     if (strcmp(name, "Tanh") == 0) return hn_im_unary(c, HN_OP_tanh, x);
-    if (strcmp(name, "LeakyRelu") == 0) return hn_b1(c->b, HN_OP_leaky_relu, x, HN_ATTRS_ARG(HN_A_F("alpha", a)));
-    if (strcmp(name, "HardSigmoid") == 0) return hn_b1(c->b, HN_OP_hard_sigmoid, x, HN_ATTRS_ARG(HN_A_F("alpha", a), HN_A_F("beta", b)));
-    if (strcmp(name, "Clip") == 0) return hn_b3(c->b, HN_OP_clip, x, hn_im_like_f(c, x, a), hn_im_like_f(c, x, b), HN_NO_ATTRS);
+    if (strcmp(name, "LeakyRelu") == 0)
+        return hn_b1(c->b, HN_OP_leaky_relu, x, HN_ATTRS_ARG(HN_A_F("alpha", a)));
+    if (strcmp(name, "HardSigmoid") == 0)
+        return hn_b1(c->b, HN_OP_hard_sigmoid, x, HN_ATTRS_ARG(HN_A_F("alpha", a), HN_A_F("beta", b)));
+    if (strcmp(name, "Clip") == 0)
+        return hn_b3(c->b, HN_OP_clip, x, hn_im_like_f(c, x, a), hn_im_like_f(c, x, b), HN_NO_ATTRS);
     hn_im_refuse(c, "the fused activation \"%s\" is not known here", name);
     return NULL;
 }
@@ -74,7 +80,8 @@ hone_status hn_im_on_ms_fused_matmul(hn_im_call *c)
 {
     const bool ta = hn_im_i(c, "transA", 0) != 0, tb = hn_im_i(c, "transB", 0) != 0;
     const double alpha = hn_im_f(c, "alpha", 1);
-    if (hn_im_i(c, "transBatchA", 0) || hn_im_i(c, "transBatchB", 0)) return hn_im_refuse(c, "transBatchA and transBatchB are not supported");
+    if (hn_im_i(c, "transBatchA", 0) || hn_im_i(c, "transBatchB", 0))
+        return hn_im_refuse(c, "transBatchA and transBatchB are not supported");
     hn_value *a = c->in[0], *b = c->in[1];
     const bool vectors = a->type.rank < 2 || b->type.rank < 2;
     hn_value *y = vectors ? hn_im_matmul_numpy(c, a, b) : hn_im_matmul(c, a, b, ta, tb);
@@ -90,9 +97,11 @@ hone_status hn_im_on_ms_skip_norm(hn_im_call *c)
     const double eps = hn_im_f(c, "epsilon", (double)1e-12f);
     hn_value *beta = rms ? NULL : hn_im_in(c, 3), *bias = hn_im_in(c, rms ? 3 : 4);
     hn_value *sum = add_if(c, hn_im_binary(c, HN_OP_add, c->in[0], c->in[1]), bias);
-    if (hn_im_wants(c, 1) || hn_im_wants(c, 2)) return hn_im_refuse(c, "the statistics as outputs are not supported");
+    if (hn_im_wants(c, 1) || hn_im_wants(c, 2))
+        return hn_im_refuse(c, "the statistics as outputs are not supported");
     if (!sum) return c->b->status;
-    hn_node *n = hn_build(c->b, rms ? HN_OP_rms_norm : HN_OP_layer_norm, beta ? 3 : 2, (hn_value *[]){ sum, c->in[2], beta },
+    hn_node *n = hn_build(c->b, rms ? HN_OP_rms_norm : HN_OP_layer_norm, beta ? 3 : 2,
+                          (hn_value *[]){ sum, c->in[2], beta },
                           HN_ATTRS_ARG(HN_A_I("axis", sum->type.rank - 1), HN_A_F("eps", eps)), 1);
     if (c->n_out > 3) c->out[3] = sum;
     return done(c, n ? n->out[0] : NULL);
@@ -117,7 +126,8 @@ static hn_value *raw_mask(hn_im_call *c, hn_value *mask, hn_dim keys)
     const hn_dim *d = mask->type.dim;
     if (mask->type.rank == 1) {
         hn_value *at = hn_im_iota(c, HN_I64, 4, (hn_dim[]){ 1, 1, 1, keys }, 3);
-        return hn_im_binary(c, HN_OP_lt, at, hn_reshape(c->b, hn_im_i64(c, mask), 4, (hn_dim[]){ d[0], 1, 1, 1 }));
+        return hn_im_binary(c, HN_OP_lt, at,
+                            hn_reshape(c->b, hn_im_i64(c, mask), 4, (hn_dim[]){ d[0], 1, 1, 1 }));
     }
     if (mask->type.rank != 2 && mask->type.rank != 3) {
         hn_im_refuse(c, "a mask of rank %d is not supported", mask->type.rank);
@@ -144,11 +154,14 @@ hone_status hn_im_on_ms_attention(hn_im_call *c)
     int n_sizes;
     const int64_t *sizes = hn_im_is(c, "qkv_hidden_sizes", &n_sizes);
     hn_im_ignore(c, "mask_filter_value");
-    if (hn_im_in(c, 4) || hn_im_wants(c, 1)) return hn_im_refuse(c, "a cache of past keys is not supported here");
+    if (hn_im_in(c, 4) || hn_im_wants(c, 1))
+        return hn_im_refuse(c, "a cache of past keys is not supported here");
     if (hn_im_i(c, "do_rotary", 0)) return hn_im_refuse(c, "do_rotary is not supported here");
-    if (sizes && n_sizes != 3) return HN_RAISE(c->dg, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
+    if (sizes && n_sizes != 3)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
     hn_value *qkv = add_if(c, hn_im_matmul(c, x, w, false, false), bias);
-    if (!qkv || qkv->type.rank != 3) return c->b->status ? c->b->status : HN_RAISE(c->dg, HONE_E_SHAPE, "the input is not of rank 3");
+    if (!qkv || qkv->type.rank != 3)
+        return c->b->status ? c->b->status : HN_RAISE(c->dg, HONE_E_SHAPE, "the input is not of rank 3");
     const hn_dim third = hn_im_ddiv(c, qkv->type.dim[2], 3);
     const hn_dim len[3] = { sizes ? sizes[0] : third, sizes ? sizes[1] : third, sizes ? sizes[2] : third };
     split3(c, qkv, len, part);
@@ -158,7 +171,8 @@ hone_status hn_im_on_ms_attention(hn_im_call *c)
     hn_value *seen = raw_mask(c, hn_im_in(c, 3), x->type.dim[1]);
     hn_value *mask = mask_and_bias(c, seen, hn_im_in(c, 5));
     HN_TRY(c->dg->code);
-    hn_value *y = hn_im_attention_with(c, part[0], part[1], part[2], mask, hn_im_f(c, "scale", 0), causal ? 1 : 0);
+    hn_value *y =
+        hn_im_attention_with(c, part[0], part[1], part[2], mask, hn_im_f(c, "scale", 0), causal ? 1 : 0);
     return done(c, hn_im_merge_heads(c, y));
 }
 
@@ -172,7 +186,8 @@ hone_status hn_im_on_ms_mha(hn_im_call *c)
     if (c->n_in > 8) return hn_im_refuse(c, "a shared cache is not supported here");
     if (bias) { /* one vector for the three, each part as long as its operand's last axis */
         hn_value *row = hn_reshape(c->b, bias, 3, (hn_dim[]){ 1, 1, bias->type.dim[0] });
-        const hn_dim len[3] = { x[0]->type.dim[2], x[0]->type.dim[2], hn_im_dsub(c, bias->type.dim[0], hn_im_dmul(c, x[0]->type.dim[2], 2)) };
+        const hn_dim len[3] = { x[0]->type.dim[2], x[0]->type.dim[2],
+                                hn_im_dsub(c, bias->type.dim[0], hn_im_dmul(c, x[0]->type.dim[2], 2)) };
         split3(c, row, len, b);
     }
     for (int i = 0; i < 3; i++) {
@@ -183,7 +198,8 @@ hone_status hn_im_on_ms_mha(hn_im_call *c)
     }
     hn_value *mask = mask_and_bias(c, raw_mask(c, hn_im_in(c, 4), x[1]->type.dim[2]), hn_im_in(c, 5));
     HN_TRY(c->dg->code);
-    hn_value *y = hn_im_attention_with(c, x[0], x[1], x[2], mask, hn_im_f(c, "scale", 0), causal ? (past[0] ? 2 : 1) : 0);
+    hn_value *y = hn_im_attention_with(c, x[0], x[1], x[2], mask, hn_im_f(c, "scale", 0),
+                                       causal ? (past[0] ? 2 : 1) : 0);
     if (c->n_out > 1) c->out[1] = x[1];
     if (c->n_out > 2) c->out[2] = x[2];
     return done(c, hn_im_merge_heads(c, y));
@@ -202,7 +218,8 @@ static hn_value *recast_const(hn_im_call *c, hn_value *v, hn_dtype t, int rank, 
     memcpy(d.dim, dim, (size_t)rank * sizeof *dim);
     const int64_t bytes = hn_dtype_bytes(t, hn_tdesc_numel_static(&d));
     if (bytes < 0 || (size_t)bytes != v->data->bytes) {
-        HN_RAISE(c->dg, HONE_E_SHAPE, "packed data take %zu bytes, the shape asks for %" PRId64, v->data->bytes, bytes);
+        HN_RAISE(c->dg, HONE_E_SHAPE, "packed data take %zu bytes, the shape asks for %" PRId64,
+                 v->data->bytes, bytes);
         return NULL;
     }
     hn_value *r = hn_graph_const(c->b->g, NULL, &d, v->data->at, v->data->bytes);
@@ -221,19 +238,23 @@ static hn_value *packed_rows(hn_im_call *c, hn_value *v, hn_dtype t, int64_t row
 /* y = a dequantize(B)^T: B [n, blocks, block * bits / 8], least bits first. */
 hone_status hn_im_on_ms_matmul_nbits(hn_im_call *c)
 {
-    const int64_t k = hn_im_i(c, "K", 0), n = hn_im_i(c, "N", 0), bits = hn_im_i(c, "bits", 4), block = hn_im_i(c, "block_size", 0);
+    const int64_t k = hn_im_i(c, "K", 0), n = hn_im_i(c, "N", 0), bits = hn_im_i(c, "bits", 4),
+                  block = hn_im_i(c, "block_size", 0);
     hn_value *zero = hn_im_in(c, 3), *bias = hn_im_in(c, 5);
     hn_im_ignore(c, "accuracy_level");
     const hn_dtype t = bits == 2 ? HN_U2 : bits == 4 ? HN_U4 : bits == 8 ? HN_U8 : HN_NONE;
     if (t == HN_NONE) return hn_im_refuse(c, "weights of %" PRId64 " bits are not supported", bits);
     if (hn_im_in(c, 4)) return hn_im_refuse(c, "a group index is not supported");
-    if (k < 1 || n < 1 || block < 8 || block > 1 << 20) return HN_RAISE(c->dg, HONE_E_MODEL, "K, N or block_size is missing");
+    if (k < 1 || n < 1 || block < 8 || block > 1 << 20)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "K, N or block_size is missing");
     const int64_t blocks = (k + block - 1) / block;
     hn_value *w = recast_const(c, c->in[1], t, 2, (hn_dim[]){ n, blocks * block });
     HN_TRY(c->dg->code);
     hn_value *scale = hn_reshape(c->b, c->in[2], 2, (hn_dim[]){ n, blocks });
-    if (zero && zero->type.dtype != HN_U8) return hn_im_refuse(c, "zero points of type %s are not supported", hn_dtype_name(zero->type.dtype));
-    zero = zero ? packed_rows(c, zero, t, n, blocks) : hn_im_fill(c, hn_const_i(c->b, t, (int64_t)1 << (bits - 1)), 2, (hn_dim[]){ n, blocks });
+    if (zero && zero->type.dtype != HN_U8)
+        return hn_im_refuse(c, "zero points of type %s are not supported", hn_dtype_name(zero->type.dtype));
+    zero = zero ? packed_rows(c, zero, t, n, blocks)
+                : hn_im_fill(c, hn_const_i(c->b, t, (int64_t)1 << (bits - 1)), 2, (hn_dim[]){ n, blocks });
     HN_TRY(c->dg->code);
     w = hn_im_dequantize_with(c, w, scale, zero, 1, block);
     if (w && blocks * block != k) w = hn_slice(c->b, w, 1, 0, k);
@@ -272,14 +293,16 @@ static hn_value *lstm_weight(hn_im_call *c, hn_value *w, hn_value *scale, hn_val
 /* One direction and one scale: the weights stay small, as a dequantize with its zero point. */
 static hn_value *lstm_weight_small(hn_im_call *c, hn_value *w, hn_value *scale, hn_value *zero)
 {
-    const bool single = scale && hn_tdesc_numel_static(&scale->type) == 1 && (!zero || hn_tdesc_numel_static(&zero->type) == 1);
+    const bool single = scale && hn_tdesc_numel_static(&scale->type) == 1 &&
+                        (!zero || hn_tdesc_numel_static(&zero->type) == 1);
     if (!single || !w || w->type.rank != 3) return lstm_weight(c, w, scale, zero);
     hn_value *s = hn_reshape(c->b, scale, 0, NULL), *z = zero ? hn_reshape(c->b, zero, 0, NULL) : NULL;
     hn_value *f = hn_im_dequantize_with(c, w, s, z, 0, 0);
     return f ? hn_transpose(c->b, f, (int64_t[]){ 0, 2, 1 }) : NULL;
 }
 
-/* Weights are widened; ONNX Runtime also rounds x and h to 8 bits at each step, which adds noise and is not imitated. */
+/* Weights are widened; ONNX Runtime also rounds x and h to 8 bits at each step, which adds noise and is not
+ * imitated. */
 hone_status hn_im_on_ms_quant_lstm(hn_im_call *c)
 {
     hn_value *in[8] = { c->in[0], lstm_weight_small(c, c->in[1], hn_im_in(c, 8), hn_im_in(c, 9)),
@@ -320,8 +343,9 @@ hone_status hn_im_on_ms_qlinear_unary(hn_im_call *c)
 {
     hn_value *x = widen(c, 0);
     const hn_op op = (hn_op)c->entry->arg;
-    hn_value *y = op == HN_OP_leaky_relu ? hn_b1(c->b, op, x, HN_ATTRS_ARG(HN_A_F("alpha", hn_im_f(c, "alpha", (double)0.01f))))
-                                         : hn_im_unary(c, op, x);
+    hn_value *y = op == HN_OP_leaky_relu
+                      ? hn_b1(c->b, op, x, HN_ATTRS_ARG(HN_A_F("alpha", hn_im_f(c, "alpha", (double)0.01f))))
+                      : hn_im_unary(c, op, x);
     return narrow(c, y, 3);
 }
 
@@ -332,7 +356,8 @@ hone_status hn_im_on_ms_qlinear_softmax(hn_im_call *c)
     int axis;
     if (!x) return c->b->status;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", opset < 13 ? 1 : -1), x->type.rank, &axis));
-    if (opset < 13 && axis != x->type.rank - 1) return hn_im_refuse(c, "a softmax over several axes at once is not supported here");
+    if (opset < 13 && axis != x->type.rank - 1)
+        return hn_im_refuse(c, "a softmax over several axes at once is not supported here");
     return narrow(c, hn_b1(c->b, HN_OP_softmax, x, HN_ATTRS_ARG(HN_A_I("axis", axis))), 3);
 }
 
@@ -366,7 +391,8 @@ hone_status hn_im_on_ms_qlinear_concat(hn_im_call *c)
     int axis;
     hn_value **part = HN_NEW_N(c->m->scratch, hn_value *, n + 1);
     if (!part) return HN_NOMEM(c->dg);
-    if (n < 1 || (c->n_in - 2) % 3) return HN_RAISE(c->dg, HONE_E_MODEL, "%d inputs are no triples", c->n_in - 2);
+    if (n < 1 || (c->n_in - 2) % 3)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "%d inputs are no triples", c->n_in - 2);
     for (int i = 0; i < n; i++)
         if (!(part[i] = widen(c, 2 + 3 * i))) return c->b->status;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), part[0]->type.rank, &axis));

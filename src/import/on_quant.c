@@ -3,7 +3,8 @@
 
 #include <inttypes.h>
 
-hn_value *hn_im_quantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis, hn_dtype to)
+hn_value *hn_im_quantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis,
+                              hn_dtype to)
 {
     if (zero) to = zero->type.dtype;
     hn_node *n = hn_build(c->b, HN_OP_quantize, zero ? 3 : 2, (hn_value *[]){ x, scale, zero },
@@ -11,7 +12,8 @@ hn_value *hn_im_quantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_va
     return n ? n->out[0] : NULL;
 }
 
-hn_value *hn_im_dequantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis, int64_t block)
+hn_value *hn_im_dequantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis,
+                                int64_t block)
 {
     hn_node *n = hn_build(c->b, HN_OP_dequantize, zero ? 3 : 2, (hn_value *[]){ x, scale, zero },
                           HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("block", block)), 1);
@@ -40,8 +42,10 @@ hone_status hn_im_on_quantize(hn_im_call *c)
     HN_TRY(scale_axis(c, &axis));
     const hn_dtype to = hn_im_dtype(c, "output_dtype", zero ? zero->type.dtype : HN_U8);
     if (zero && zero->type.dtype != to)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "output_dtype is %s, the zero point %s", hn_dtype_name(to), hn_dtype_name(zero->type.dtype));
-    if (precision != 0 && precision != 1) return hn_im_refuse(c, "a precision other than float is not supported");
+        return HN_RAISE(c->dg, HONE_E_MODEL, "output_dtype is %s, the zero point %s", hn_dtype_name(to),
+                        hn_dtype_name(zero->type.dtype));
+    if (precision != 0 && precision != 1)
+        return hn_im_refuse(c, "a precision other than float is not supported");
     if (!hn_dtype_is_float(x->type.dtype)) x = hn_cast(c->b, x, c->in[1]->type.dtype);
     hn_node *n = hn_build(c->b, HN_OP_quantize, zero ? 3 : 2, (hn_value *[]){ x, c->in[1], zero },
                           HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("block", block), HN_A_T("to", to),
@@ -109,7 +113,8 @@ hone_status hn_im_on_qlinear_matmul(hn_im_call *c)
 hone_status hn_im_on_qlinear_conv(hn_im_call *c)
 {
     hn_value **in = c->in, *bias = hn_im_in(c, 8);
-    hn_value *acc = hn_im_conv_with(c, HN_OP_conv_int, 4, (hn_value *[]){ in[0], in[3], scalar(c, in[2]), scalar(c, in[5]) });
+    hn_value *acc = hn_im_conv_with(c, HN_OP_conv_int, 4,
+                                    (hn_value *[]){ in[0], in[3], scalar(c, in[2]), scalar(c, in[5]) });
     if (acc && bias) acc = hn_im_binary(c, HN_OP_add, acc, hn_im_along(c, bias, acc->type.rank, 1));
     hn_value *s = hn_im_binary(c, HN_OP_mul, scalar(c, in[1]), scalar(c, in[4]));
     hn_value *y = s ? hn_im_dequantize_with(c, acc, s, NULL, s->type.rank ? 1 : 0, 0) : NULL;

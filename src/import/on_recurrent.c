@@ -35,16 +35,18 @@ hone_status hn_im_recurrent_with(hn_im_call *c, hn_op op, int n_in, hn_value **i
 {
     int n_act, n_alpha, n_beta;
     const char **acts = hn_im_ss(c, "activations", &n_act);
-    const double *alpha = hn_im_fs(c, "activation_alpha", &n_alpha), *beta = hn_im_fs(c, "activation_beta", &n_beta);
+    const double *alpha = hn_im_fs(c, "activation_alpha", &n_alpha),
+                 *beta = hn_im_fs(c, "activation_beta", &n_beta);
     const int direction = hn_im_choice(c, "direction", "forward|reverse|bidirectional", 0);
     const int64_t hidden = hn_im_i(c, "hidden_size", 0);
     const double clip = hn_im_f(c, "clip", 0);
     const bool swap = hn_im_i(c, "layout", 0) != 0;
     hn_im_ignore(c, "output_sequence");
-    const hn_attr_set extra = op == HN_OP_lstm ? (hn_attr_set)HN_A_I("input_forget", hn_im_i(c, "input_forget", 0) != 0)
-                              : op == HN_OP_gru
-                                  ? (hn_attr_set)HN_A_I("linear_before_reset", hn_im_i(c, "linear_before_reset", 0) != 0)
-                                  : (hn_attr_set){ .name = NULL };
+    const hn_attr_set extra =
+        op == HN_OP_lstm ? (hn_attr_set)HN_A_I("input_forget", hn_im_i(c, "input_forget", 0) != 0)
+        : op == HN_OP_gru
+            ? (hn_attr_set)HN_A_I("linear_before_reset", hn_im_i(c, "linear_before_reset", 0) != 0)
+            : (hn_attr_set){ .name = NULL };
     const hn_attr_set attrs[] = { HN_A_I("hidden", hidden),
                                   HN_A_I("direction", direction),
                                   HN_A_S("acts", n_act ? comma_list(c, acts, n_act) : ""),

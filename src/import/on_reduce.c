@@ -22,7 +22,8 @@ hone_status hn_im_on_reduce(hn_im_call *c)
     if (n == 0 && !noop)
         for (n = 0; n < x->type.rank; n++)
             axes[n] = n;
-    /* A noop passes x as it is; what the op would do to a lone element (squares, roots) is done all the same. */
+    /* A noop passes x as it is; what the op would do to a lone element (squares, roots) is done all the same.
+     */
     if (n == 0 && (arg(c) == HN_OP_reduce_sum || arg(c) == HN_OP_reduce_max || arg(c) == HN_OP_reduce_min ||
                    arg(c) == HN_OP_reduce_mean || arg(c) == HN_OP_reduce_prod))
         return hn_im_ret(c, x);
@@ -35,18 +36,21 @@ hone_status hn_im_on_arg_extreme(hn_im_call *c)
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), c->in[0]->type.rank, &axis));
     const int64_t keep = hn_im_i(c, "keepdims", 1), last = hn_im_i(c, "select_last_index", 0);
     return hn_im_ret(c, hn_b1(c->b, arg(c), c->in[0],
-                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("keepdims", keep != 0), HN_A_I("last", last != 0))));
+                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("keepdims", keep != 0),
+                                           HN_A_I("last", last != 0))));
 }
 
 hone_status hn_im_on_cumulate(hn_im_call *c)
 {
     int64_t at;
     int axis;
-    if (!hn_im_int(c, c->in[1], &at)) return hn_im_refuse(c, "an axis that only a run shows is not supported");
+    if (!hn_im_int(c, c->in[1], &at))
+        return hn_im_refuse(c, "an axis that only a run shows is not supported");
     HN_TRY(hn_im_axis(c, at, c->in[0]->type.rank, &axis));
     const int64_t exclusive = hn_im_i(c, "exclusive", 0), reverse = hn_im_i(c, "reverse", 0);
     return hn_im_ret(c, hn_b1(c->b, arg(c), c->in[0],
-                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("exclusive", exclusive != 0), HN_A_I("reverse", reverse != 0))));
+                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("exclusive", exclusive != 0),
+                                           HN_A_I("reverse", reverse != 0))));
 }
 
 hone_status hn_im_on_softmax(hn_im_call *c)
@@ -62,7 +66,8 @@ hone_status hn_im_on_softmax_old(hn_im_call *c)
     hn_value *x = c->in[0];
     int axis;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 1), x->type.rank, &axis));
-    if (axis == x->type.rank - 1) return hn_im_ret(c, hn_b1(c->b, arg(c), x, HN_ATTRS_ARG(HN_A_I("axis", axis))));
+    if (axis == x->type.rank - 1)
+        return hn_im_ret(c, hn_b1(c->b, arg(c), x, HN_ATTRS_ARG(HN_A_I("axis", axis))));
     hn_dim d[HN_MAX_RANK];
     memcpy(d, x->type.dim, sizeof d);
     d[axis] = 1;
@@ -99,7 +104,8 @@ hone_status hn_im_on_global_lp_pool(hn_im_call *c)
     const double p = c->entry->arg == 1 ? hn_im_f(c, "p", 2) : (double)hn_im_i(c, "p", 2);
     hn_value *x = c->in[0];
     HN_TRY(spatial_axes(c, axes, &n));
-    if (p == 1 || p == 2) return hn_im_ret(c, hn_im_reduce(c, p == 1 ? HN_OP_reduce_l1 : HN_OP_reduce_l2, x, n, axes, true));
+    if (p == 1 || p == 2)
+        return hn_im_ret(c, hn_im_reduce(c, p == 1 ? HN_OP_reduce_l1 : HN_OP_reduce_l2, x, n, axes, true));
     x = hn_im_binary(c, HN_OP_pow, hn_im_unary(c, HN_OP_abs, x), hn_im_like_f(c, x, p));
     x = hn_im_reduce(c, HN_OP_reduce_sum, x, n, axes, true);
     return hn_im_ret(c, hn_im_binary(c, HN_OP_pow, x, hn_im_like_f(c, x, 1 / p)));
@@ -127,13 +133,15 @@ static hone_status batch_norm_training(hn_im_call *c, double eps, double momentu
     if (!var) return c->b->status;
     const hn_dim channels = x->type.dim[1];
     hn_value *stat[2] = { hn_reshape(c->b, mean, 1, &channels), hn_reshape(c->b, var, 1, &channels) };
-    hn_node *y = hn_build(c->b, HN_OP_batch_norm, 5, (hn_value *[]){ x, c->in[1], c->in[2], stat[0], stat[1] },
-                          HN_ATTRS_ARG(HN_A_F("eps", eps)), 1);
+    hn_node *y =
+        hn_build(c->b, HN_OP_batch_norm, 5, (hn_value *[]){ x, c->in[1], c->in[2], stat[0], stat[1] },
+                 HN_ATTRS_ARG(HN_A_F("eps", eps)), 1);
     c->out[0] = y ? y->out[0] : NULL;
     for (int i = 0; i < 2; i++) {
         if (!hn_im_wants(c, 1 + i)) continue;
         hn_value *run = c->in[3 + i], *now = hn_cast(c->b, stat[i], run->type.dtype);
-        c->out[1 + i] = hn_im_binary(c, HN_OP_add, hn_im_scale(c, run, momentum), hn_im_scale(c, now, 1 - momentum));
+        c->out[1 + i] =
+            hn_im_binary(c, HN_OP_add, hn_im_scale(c, run, momentum), hn_im_scale(c, now, 1 - momentum));
     }
     return c->b->status;
 }
@@ -156,7 +164,8 @@ hone_status hn_im_on_batch_norm(hn_im_call *c)
                                          : hn_im_wants(c, 1);
     if (c->opset < 9 && hn_im_i(c, "spatial", 1) == 0) return batch_norm_elements(c, eps);
     if (training && c->opset < 14 && (hn_im_wants(c, 3) || hn_im_wants(c, 4)))
-        return hn_im_refuse(c, "saved statistics of a batch normalisation in training mode are not supported");
+        return hn_im_refuse(c,
+                            "saved statistics of a batch normalisation in training mode are not supported");
     if (training) return batch_norm_training(c, eps, momentum);
     hn_node *n = hn_build(c->b, HN_OP_batch_norm, 5, c->in, HN_ATTRS_ARG(HN_A_F("eps", eps)), 1);
     return hn_im_ret(c, n ? n->out[0] : NULL);
@@ -168,7 +177,8 @@ hone_status hn_im_on_layer_norm(hn_im_call *c)
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", -1), c->in[0]->type.rank, &axis));
     hn_im_ignore(c, "stash_type"); /* statistics are computed in f32 at least */
     const int n_out = hn_im_wants(c, 2) ? 3 : hn_im_wants(c, 1) ? 2 : 1;
-    hn_node *n = hn_build(c->b, HN_OP_layer_norm, c->n_in, c->in, HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_F("eps", epsilon(c))), n_out);
+    hn_node *n = hn_build(c->b, HN_OP_layer_norm, c->n_in, c->in,
+                          HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_F("eps", epsilon(c))), n_out);
     for (int i = 0; n && i < c->n_out && i < n_out; i++)
         c->out[i] = n->out[i];
     return c->b->status;
@@ -179,7 +189,8 @@ hone_status hn_im_on_rms_norm(hn_im_call *c)
     int axis;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", -1), c->in[0]->type.rank, &axis));
     hn_im_ignore(c, "stash_type");
-    hn_node *n = hn_build(c->b, HN_OP_rms_norm, 2, c->in, HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_F("eps", epsilon(c))), 1);
+    hn_node *n = hn_build(c->b, HN_OP_rms_norm, 2, c->in,
+                          HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_F("eps", epsilon(c))), 1);
     return hn_im_ret(c, n ? n->out[0] : NULL);
 }
 
@@ -208,23 +219,27 @@ hone_status hn_im_on_group_norm(hn_im_call *c)
         scale = by_channel(c, scale, x->type.dim[1], groups);
         bias = by_channel(c, bias, x->type.dim[1], groups);
     }
-    return hn_im_ret(c, hn_b3(c->b, HN_OP_group_norm, x, scale, bias, HN_ATTRS_ARG(HN_A_I("groups", groups), HN_A_F("eps", epsilon(c)))));
+    return hn_im_ret(c, hn_b3(c->b, HN_OP_group_norm, x, scale, bias,
+                              HN_ATTRS_ARG(HN_A_I("groups", groups), HN_A_F("eps", epsilon(c)))));
 }
 
 hone_status hn_im_on_lp_norm(hn_im_call *c)
 {
     int axis;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", -1), c->in[0]->type.rank, &axis));
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_lp_norm, c->in[0], HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("p", hn_im_i(c, "p", 2)))));
+    return hn_im_ret(c, hn_b1(c->b, HN_OP_lp_norm, c->in[0],
+                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("p", hn_im_i(c, "p", 2)))));
 }
 
 hone_status hn_im_on_lrn(hn_im_call *c)
 {
     const int64_t size = hn_im_i(c, "size", 0);
     if (size < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "size is %" PRId64, size);
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_lrn, c->in[0],
-                              HN_ATTRS_ARG(HN_A_I("size", size), HN_A_F("alpha", hn_im_f(c, "alpha", (double)1e-4f)),
-                                           HN_A_F("beta", hn_im_f(c, "beta", 0.75)), HN_A_F("bias", hn_im_f(c, "bias", 1)))));
+    return hn_im_ret(
+        c,
+        hn_b1(c->b, HN_OP_lrn, c->in[0],
+              HN_ATTRS_ARG(HN_A_I("size", size), HN_A_F("alpha", hn_im_f(c, "alpha", (double)1e-4f)),
+                           HN_A_F("beta", hn_im_f(c, "beta", 0.75)), HN_A_F("bias", hn_im_f(c, "bias", 1)))));
 }
 
 hone_status hn_im_on_mvn(hn_im_call *c)

@@ -11,8 +11,10 @@ static hone_status const_tensor(hn_im_call *c, const Onnx__TensorProto *t, const
     hn_tdesc type;
     const void *at;
     size_t bytes;
-    if (sp) HN_TRY(hn_im_sparse(c->m, sp, &type, &at, &bytes, c->dg));
-    else HN_TRY(hn_im_tensor(c->m, t, &type, &at, &bytes, c->dg));
+    if (sp)
+        HN_TRY(hn_im_sparse(c->m, sp, &type, &at, &bytes, c->dg));
+    else
+        HN_TRY(hn_im_tensor(c->m, t, &type, &at, &bytes, c->dg));
     c->out[0] = hn_graph_const(c->b->g, NULL, &type, at, bytes);
     return c->out[0] ? HONE_OK : HN_NOMEM(c->dg);
 }
@@ -22,8 +24,10 @@ hone_status hn_im_on_constant(hn_im_call *c)
     const Onnx__AttributeProto *a;
     int n;
     if ((a = hn_im_attr(c, "value")) && a->t) return const_tensor(c, a->t, NULL);
-    if ((a = hn_im_attr(c, "sparse_value")) && a->sparse_tensor) return const_tensor(c, NULL, a->sparse_tensor);
-    if (hn_im_has(c, "value_float")) return hn_im_ret(c, hn_const_f(c->b, HN_F32, hn_im_f(c, "value_float", 0)));
+    if ((a = hn_im_attr(c, "sparse_value")) && a->sparse_tensor)
+        return const_tensor(c, NULL, a->sparse_tensor);
+    if (hn_im_has(c, "value_float"))
+        return hn_im_ret(c, hn_const_f(c->b, HN_F32, hn_im_f(c, "value_float", 0)));
     if (hn_im_has(c, "value_int")) return hn_im_ret(c, hn_const_i(c->b, HN_I64, hn_im_i(c, "value_int", 0)));
     if (hn_im_has(c, "value_ints")) {
         const int64_t *v = hn_im_is(c, "value_ints", &n);
@@ -47,7 +51,8 @@ hone_status hn_im_on_constant_of_shape(hn_im_call *c)
     if (a && a->t) {
         HN_TRY(const_tensor(c, a->t, NULL));
         v = c->out[0];
-        if (hn_tdesc_numel_static(&v->type) != 1) return HN_RAISE(c->dg, HONE_E_MODEL, "the value has more than one element");
+        if (hn_tdesc_numel_static(&v->type) != 1)
+            return HN_RAISE(c->dg, HONE_E_MODEL, "the value has more than one element");
     } else {
         v = hn_const_f(c->b, HN_F32, 0);
     }
@@ -116,7 +121,8 @@ hone_status hn_im_on_flatten(hn_im_call *c)
     const int rank = x->type.rank;
     int64_t axis = hn_im_i(c, "axis", 1);
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis > rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "axis %" PRId64 " is out of range for rank %d", axis, rank);
+    if (axis < 0 || axis > rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "axis %" PRId64 " is out of range for rank %d", axis, rank);
     const hn_dim d[2] = { product(c, x->type.dim, 0, (int)axis), product(c, x->type.dim, (int)axis, rank) };
     return hn_im_ret(c, hn_reshape(c->b, x, 2, d));
 }
@@ -128,13 +134,15 @@ hone_status hn_im_on_squeeze(hn_im_call *c)
     hn_dim d[HN_MAX_RANK];
     bool drop[HN_MAX_RANK] = { false }, given;
     int n, rank = 0;
-    HN_TRY(hn_im_axes(c, c->entry->since < 13 ? "axes" : NULL, c->entry->since < 13 ? -1 : 1, x->type.rank, true, axes, &n, &given));
+    HN_TRY(hn_im_axes(c, c->entry->since < 13 ? "axes" : NULL, c->entry->since < 13 ? -1 : 1, x->type.rank,
+                      true, axes, &n, &given));
     for (int i = 0; i < n; i++)
         drop[axes[i]] = true;
     for (int i = 0; i < x->type.rank; i++) {
         const hn_dim e = x->type.dim[i];
         if (given && drop[i] && hn_dim_is_const(e) && e != 1)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "axis %d has extent %" PRId64 " and cannot be squeezed", i, e);
+            return HN_RAISE(c->dg, HONE_E_SHAPE, "axis %d has extent %" PRId64 " and cannot be squeezed", i,
+                            e);
         if (!given && !hn_dim_is_const(e)) {
             hn_hint(c->dg, "name the axes to squeeze, or fix the input's extents");
             return hn_im_refuse(c, "whether axis %d has extent 1 is known only while running", i);
@@ -154,8 +162,10 @@ hone_status hn_im_on_unsqueeze(hn_im_call *c)
     int n = 0, k = 0;
     const bool by_attr = c->entry->since < 13;
     /* The axes count in the result, whose rank is their number more. */
-    if (by_attr) raw = hn_im_is(c, "axes", &n);
-    else if (c->in[1] && !hn_im_ints(c, c->in[1], &raw, &n)) return hn_im_refuse(c, "the axes are known only while running");
+    if (by_attr)
+        raw = hn_im_is(c, "axes", &n);
+    else if (c->in[1] && !hn_im_ints(c, c->in[1], &raw, &n))
+        return hn_im_refuse(c, "the axes are known only while running");
     if (!raw) return HN_RAISE(c->dg, HONE_E_MODEL, "the axes are absent");
     const int rank = x->type.rank + n;
     if (rank > HN_MAX_RANK) return hn_im_refuse(c, "rank %d is above the limit of %d", rank, HN_MAX_RANK);
@@ -174,7 +184,8 @@ hone_status hn_im_on_transpose(hn_im_call *c)
     bool seen[HN_MAX_RANK] = { false };
     int n;
     const int64_t *p = hn_im_is(c, "perm", &n);
-    if (p && n != x->type.rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "perm has %d entries for rank %d", n, x->type.rank);
+    if (p && n != x->type.rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "perm has %d entries for rank %d", n, x->type.rank);
     for (int i = 0; i < x->type.rank; i++) {
         perm[i] = p ? p[i] : x->type.rank - 1 - i;
         if (perm[i] < 0 || perm[i] >= x->type.rank || seen[perm[i]])
@@ -226,7 +237,8 @@ hone_status hn_im_on_tile(hn_im_call *c)
     hn_dim times[HN_MAX_RANK];
     int n;
     HN_TRY(hn_im_dims(c, c->in[1], times, HN_MAX_RANK, &n));
-    if (n != c->in[0]->type.rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d repeats are given for rank %d", n, c->in[0]->type.rank);
+    if (n != c->in[0]->type.rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d repeats are given for rank %d", n, c->in[0]->type.rank);
     return hn_im_ret(c, tile(c, c->in[0], times));
 }
 
@@ -235,7 +247,8 @@ hone_status hn_im_on_tile1(hn_im_call *c)
     hn_dim times[HN_MAX_RANK];
     const double *tiles, *at;
     int n, n_at, axis;
-    if (!hn_im_floats(c, c->in[1], &tiles, &n) || !hn_im_floats(c, c->in[2], &at, &n_at) || n != 1 || n_at != 1)
+    if (!hn_im_floats(c, c->in[1], &tiles, &n) || !hn_im_floats(c, c->in[2], &at, &n_at) || n != 1 ||
+        n_at != 1)
         return hn_im_refuse(c, "tiles and axis must be constants");
     HN_TRY(hn_im_axis(c, (int64_t)at[0], c->in[0]->type.rank, &axis));
     for (int i = 0; i < c->in[0]->type.rank; i++)
@@ -248,7 +261,8 @@ hone_status hn_im_on_tile1(hn_im_call *c)
 hone_status hn_im_on_concat(hn_im_call *c)
 {
     int axis;
-    if (!hn_im_has(c, "axis") && !c->entry->arg) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"axis\" is missing");
+    if (!hn_im_has(c, "axis") && !c->entry->arg)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"axis\" is missing");
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 1), c->in[0] ? c->in[0]->type.rank : 0, &axis));
     return hn_im_ret(c, hn_im_concat(c, axis, c->n_in, c->in));
 }
@@ -279,11 +293,14 @@ hone_status hn_im_on_split(hn_im_call *c)
     const int64_t *split = c->entry->arg < 13 ? hn_im_is(c, "split", &n_len) : NULL;
     const int64_t want = hn_im_i(c, "num_outputs", n);
     if (!len || n < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "the node has no outputs");
-    if (want != n) return HN_RAISE(c->dg, HONE_E_MODEL, "num_outputs is %" PRId64 ", the node names %d", want, n);
+    if (want != n)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "num_outputs is %" PRId64 ", the node names %d", want, n);
     if (split) {
         if (n_len != n) return HN_RAISE(c->dg, HONE_E_MODEL, "%d lengths are given for %d outputs", n_len, n);
         for (int i = 0; i < n; i++)
-            if (split[i] < 0) return HN_RAISE(c->dg, HONE_E_SHAPE, "length %" PRId64 " of output %d is negative", split[i], i);
+            if (split[i] < 0)
+                return HN_RAISE(c->dg, HONE_E_SHAPE, "length %" PRId64 " of output %d is negative", split[i],
+                                i);
         memcpy(len, split, (size_t)n * sizeof *len);
     } else if (hn_im_in(c, 1)) {
         HN_TRY(hn_im_dims(c, c->in[1], len, n, &n_len));
@@ -293,13 +310,16 @@ hone_status hn_im_on_split(hn_im_call *c)
     }
     hn_dim at = 0;
     for (int i = 0; i < n; i++) {
-        if (hn_dim_is_const(at) && hn_dim_is_const(len[i]) && hn_dim_is_const(x->type.dim[axis]) && len[i] > x->type.dim[axis] - at)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "the lengths sum to more than extent %" PRId64, x->type.dim[axis]);
+        if (hn_dim_is_const(at) && hn_dim_is_const(len[i]) && hn_dim_is_const(x->type.dim[axis]) &&
+            len[i] > x->type.dim[axis] - at)
+            return HN_RAISE(c->dg, HONE_E_SHAPE, "the lengths sum to more than extent %" PRId64,
+                            x->type.dim[axis]);
         if (hn_im_wants(c, i)) c->out[i] = hn_slice(c->b, x, axis, at, len[i]);
         at = hn_im_dadd(c, at, len[i]);
     }
     if (hn_dim_is_const(at) && hn_dim_is_const(x->type.dim[axis]) && at != x->type.dim[axis])
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "the lengths sum to %" PRId64 ", the extent is %" PRId64, at, x->type.dim[axis]);
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "the lengths sum to %" PRId64 ", the extent is %" PRId64, at,
+                        x->type.dim[axis]);
     return c->b->status;
 }
 
@@ -327,7 +347,8 @@ static hn_dim bound(hn_im_call *c, hn_dim x, hn_dim extent, hn_dim lo, hn_dim hi
     return hn_dim_min(t, hn_dim_max(t, x, lo), hi);
 }
 
-static void slice_known(hn_im_call *c, hn_dim start, hn_dim end, int64_t step, hn_dim d, hn_dim *ret_start, hn_dim *ret_len)
+static void slice_known(hn_im_call *c, hn_dim start, hn_dim end, int64_t step, hn_dim d, hn_dim *ret_start,
+                        hn_dim *ret_len)
 {
     hn_symtab *t = hn_im_syms(c);
     hn_dim span;
@@ -349,7 +370,8 @@ static void slice_known(hn_im_call *c, hn_dim start, hn_dim end, int64_t step, h
 static hn_value *element(hn_im_call *c, hn_value *v, int i)
 {
     v = hn_im_i64(c, v);
-    return hn_im_folded(v && v->type.rank ? hn_slice(c->b, v, 0, i, 1) : hn_reshape(c->b, v, 1, (hn_dim[]){ 1 }));
+    return hn_im_folded(v && v->type.rank ? hn_slice(c->b, v, 0, i, 1)
+                                          : hn_reshape(c->b, v, 1, (hn_dim[]){ 1 }));
 }
 
 static hn_value *bound_value(hn_im_call *c, hn_value *x, hn_value *extent, hn_value *lo, hn_value *hi)
@@ -361,7 +383,8 @@ static hn_value *bound_value(hn_im_call *c, hn_value *x, hn_value *extent, hn_va
 }
 
 /* Bounds that only a run shows: the same arithmetic in nodes. */
-static void slice_running(hn_im_call *c, hn_value *start, hn_value *end, int64_t step, hn_dim d, hn_dim *ret_start, hn_dim *ret_len)
+static void slice_running(hn_im_call *c, hn_value *start, hn_value *end, int64_t step, hn_dim d,
+                          hn_dim *ret_start, hn_dim *ret_len)
 {
     hn_value *extent = hn_const_dims(c->b, 1, &d);
     hn_value *zero = hn_const_i(c->b, HN_I64, 0), *one = hn_const_i(c->b, HN_I64, 1), *span;
@@ -412,18 +435,21 @@ static hone_status slice(hn_im_call *c, const slice_args *s)
         const int64_t a = s->axes[i];
         hn_dim from, to;
         if (s->steps[i] == 0) return HN_RAISE(c->dg, HONE_E_MODEL, "step %d is zero", i);
-        if (s->steps[i] < -INT32_MAX) return HN_RAISE(c->dg, HONE_E_LIMIT, "step %d is %" PRId64, i, s->steps[i]);
+        if (s->steps[i] < -INT32_MAX)
+            return HN_RAISE(c->dg, HONE_E_LIMIT, "step %d is %" PRId64, i, s->steps[i]);
         step[a] = s->steps[i];
         if (hn_im_known_dim(c, s->starts, i, &from) && hn_im_known_dim(c, s->ends, i, &to))
             slice_known(c, from, to, step[a], x->type.dim[a], &start[a], &dim[a]);
         else
-            slice_running(c, element(c, s->starts, i), element(c, s->ends, i), step[a], x->type.dim[a], &start[a], &dim[a]);
+            slice_running(c, element(c, s->starts, i), element(c, s->ends, i), step[a], x->type.dim[a],
+                          &start[a], &dim[a]);
         whole &= step[a] == 1 && start[a] == 0 && dim[a] == x->type.dim[a];
     }
     HN_TRY(c->b->status);
     if (whole) return hn_im_ret(c, x);
     return hn_im_ret(c, hn_b1(c->b, HN_OP_slice, x,
-                              HN_ATTRS_ARG(HN_A_DIMS("start", rank, start), HN_A_IS("step", rank, step), HN_A_DIMS("dim", rank, dim))));
+                              HN_ATTRS_ARG(HN_A_DIMS("start", rank, start), HN_A_IS("step", rank, step),
+                                           HN_A_DIMS("dim", rank, dim))));
 }
 
 hone_status hn_im_on_slice(hn_im_call *c)
@@ -436,7 +462,8 @@ hone_status hn_im_on_slice(hn_im_call *c)
     HN_TRY(hn_im_vector_len(c, s.starts, "starts", HN_MAX_RANK, &s.n));
     HN_TRY(hn_im_vector_len(c, s.ends, "ends", HN_MAX_RANK, &n_end));
     HN_TRY(hn_im_axes(c, NULL, 3, rank, false, s.axes, &n_axes, &given));
-    if (!given && s.n > rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d starts are given for rank %d", s.n, rank);
+    if (!given && s.n > rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d starts are given for rank %d", s.n, rank);
     for (int i = 0; !given && i < s.n; i++)
         s.axes[i] = i;
     if (hn_im_in(c, 4) && !hn_im_ints(c, c->in[4], &steps, &n_steps))
@@ -515,7 +542,8 @@ hone_status hn_im_on_pad_attr(hn_im_call *c)
     int n;
     const int64_t *pads = hn_im_is(c, c->entry->arg == 1 ? "paddings" : "pads", &n);
     const double value = hn_im_f(c, "value", 0);
-    if (!pads || n != 2 * x->type.rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d pads are given for rank %d", n, x->type.rank);
+    if (!pads || n != 2 * x->type.rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d pads are given for rank %d", n, x->type.rank);
     for (int i = 0; i < x->type.rank; i++) {
         before[i] = hn_im_dconst(c, pads[i]);
         after[i] = hn_im_dconst(c, pads[x->type.rank + i]);
@@ -539,7 +567,8 @@ hone_status hn_im_on_center_crop_pad(hn_im_call *c)
     for (int i = 0; i < n; i++) {
         const int a = given ? (int)axes[i] : i;
         const hn_dim d = x->type.dim[a], two = 2;
-        const hn_dim crop = hn_dim_max(t, hn_dim_sub(t, d, to[i]), 0), grow = hn_dim_max(t, hn_dim_sub(t, to[i], d), 0);
+        const hn_dim crop = hn_dim_max(t, hn_dim_sub(t, d, to[i]), 0),
+                     grow = hn_dim_max(t, hn_dim_sub(t, to[i], d), 0);
         const hn_dim crop0 = hn_dim_floordiv(t, crop, two), grow0 = hn_dim_floordiv(t, grow, two);
         before[a] = hn_dim_sub(t, grow0, crop0);
         after[a] = hn_dim_sub(t, hn_dim_sub(t, grow, grow0), hn_dim_sub(t, crop, crop0));

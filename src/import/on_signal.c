@@ -12,13 +12,15 @@ hone_status hn_im_on_dft(hn_im_call *c)
     const int64_t inverse = hn_im_i(c, "inverse", 0), onesided = hn_im_i(c, "onesided", 0);
     int64_t at = c->entry->arg == 17 ? hn_im_i(c, "axis", 1) : -2;
     int axis;
-    if (hn_im_in(c, 2) && !hn_im_int(c, c->in[2], &at)) return hn_im_refuse(c, "an axis that only a run shows is not supported");
+    if (hn_im_in(c, 2) && !hn_im_int(c, c->in[2], &at))
+        return hn_im_refuse(c, "an axis that only a run shows is not supported");
     HN_TRY(hn_im_axis(c, at, x->type.rank, &axis));
-    if (axis == x->type.rank - 1) return HN_RAISE(c->dg, HONE_E_MODEL, "the axis is the one of real and imaginary parts");
+    if (axis == x->type.rank - 1)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "the axis is the one of real and imaginary parts");
     const hn_dim n = len ? hn_im_dim(c, len, 0) : 0;
     return hn_im_ret(c, hn_b1(c->b, HN_OP_dft, x,
-                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("inverse", inverse != 0), HN_A_I("onesided", onesided != 0),
-                                           HN_A_DIM("dim", n))));
+                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("inverse", inverse != 0),
+                                           HN_A_I("onesided", onesided != 0), HN_A_DIM("dim", n))));
 }
 
 hone_status hn_im_on_stft(hn_im_call *c)
@@ -28,8 +30,10 @@ hone_status hn_im_on_stft(hn_im_call *c)
     const hn_dim step = hn_im_dim(c, c->in[1], 0);
     if (!len && !window) return HN_RAISE(c->dg, HONE_E_MODEL, "neither a window nor a frame length is given");
     const hn_dim length = len ? hn_im_dim(c, len, 0) : window->type.dim[0];
-    hn_node *n = hn_build(c->b, HN_OP_stft, window ? 2 : 1, (hn_value *[]){ c->in[0], window },
-                          HN_ATTRS_ARG(HN_A_DIM("step", step), HN_A_DIM("length", length), HN_A_I("onesided", onesided != 0)), 1);
+    hn_node *n = hn_build(
+        c->b, HN_OP_stft, window ? 2 : 1, (hn_value *[]){ c->in[0], window },
+        HN_ATTRS_ARG(HN_A_DIM("step", step), HN_A_DIM("length", length), HN_A_I("onesided", onesided != 0)),
+        1);
     return hn_im_ret(c, n ? n->out[0] : NULL);
 }
 
@@ -49,7 +53,8 @@ hone_status hn_im_on_window(hn_im_call *c)
     for (int k = 1; k <= 2; k++) {
         if (a[k] == 0) continue;
         hn_value *angle = hn_im_binary(c, HN_OP_div, hn_im_scale(c, i, 2 * pi * k), n);
-        w = hn_im_binary(c, HN_OP_add, w, hn_im_scale(c, hn_im_unary(c, HN_OP_cos, angle), k == 1 ? -a[1] : a[2]));
+        w = hn_im_binary(c, HN_OP_add, w,
+                         hn_im_scale(c, hn_im_unary(c, HN_OP_cos, angle), k == 1 ? -a[1] : a[2]));
     }
     return hn_im_ret(c, hn_cast(c->b, w, to));
 }
@@ -71,15 +76,18 @@ hone_status hn_im_on_mel_weights(hn_im_call *c)
         if (!isfinite(v[i])) return hn_im_refuse(c, "operands that only a run shows are not supported");
     }
     const int64_t n_mel = (int64_t)v[0], dft = (int64_t)v[1], n_bin = dft / 2 + 1;
-    if (n_mel < 1 || dft < 1 || n_mel > 1 << 16 || dft > 1 << 20) return HN_RAISE(c->dg, HONE_E_MODEL, "%" PRId64 " mel bins of %" PRId64 " points", n_mel, dft);
-    double *w = HN_NEW_N(c->m->scratch, double, n_bin * n_mel);
+    if (n_mel < 1 || dft < 1 || n_mel > 1 << 16 || dft > 1 << 20)
+        return HN_RAISE(c->dg, HONE_E_MODEL, "%" PRId64 " mel bins of %" PRId64 " points", n_mel, dft);
+    double *w = HN_NEW_N(c->m->scratch, double, n_bin *n_mel);
     int64_t *at = HN_NEW_N(c->m->scratch, int64_t, n_mel + 2);
     if (!w || !at) return HN_NOMEM(c->dg);
-    const double lo = 2595 * log10(1 + v[3] / 700), hi = 2595 * log10(1 + v[4] / 700), step = (hi - lo) / (double)(n_mel + 2);
+    const double lo = 2595 * log10(1 + v[3] / 700), hi = 2595 * log10(1 + v[4] / 700),
+                 step = (hi - lo) / (double)(n_mel + 2);
     for (int64_t i = 0; i < n_mel + 2; i++) {
         const double hertz = 700 * (pow(10, ((double)i * step + lo) / 2595) - 1);
         at[i] = (int64_t)((double)(dft + 1) * hertz / (double)(int64_t)v[2]);
-        if (at[i] < 0 || at[i] >= n_bin) return HN_RAISE(c->dg, HONE_E_MODEL, "mel bin %" PRId64 " lies outside the spectrum", i);
+        if (at[i] < 0 || at[i] >= n_bin)
+            return HN_RAISE(c->dg, HONE_E_MODEL, "mel bin %" PRId64 " lies outside the spectrum", i);
     }
     for (int64_t i = 0; i < n_mel; i++) {
         const int64_t left = at[i], mid = at[i + 1], right = at[i + 2];

@@ -36,7 +36,8 @@ hone_status hn_im_on_scatter_elements(hn_im_call *c)
     int axis;
     const int reduction = hn_im_choice(c, "reduction", "none|add|mul|min|max", 0);
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), rank_of(c->in[0]), &axis));
-    return hn_im_same(c, HN_OP_scatter_elements, HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("reduction", reduction)));
+    return hn_im_same(c, HN_OP_scatter_elements,
+                      HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("reduction", reduction)));
 }
 
 hone_status hn_im_on_scatter_nd(hn_im_call *c)
@@ -45,7 +46,8 @@ hone_status hn_im_on_scatter_nd(hn_im_call *c)
     return hn_im_same(c, HN_OP_scatter_nd, HN_ATTRS_ARG(HN_A_I("reduction", reduction)));
 }
 
-/* The rows of `update` written into the cache at index[b] (0 without) along an axis, wrapping round in circular mode. */
+/* The rows of `update` written into the cache at index[b] (0 without) along an axis, wrapping round in
+ * circular mode. */
 hone_status hn_im_on_tensor_scatter(hn_im_call *c)
 {
     hn_value *x = c->in[0], *update = c->in[1], *start = hn_im_in(c, 2);
@@ -54,7 +56,8 @@ hone_status hn_im_on_tensor_scatter(hn_im_call *c)
     int axis;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", -2), x->type.rank, &axis));
     if (axis == 0) return HN_RAISE(c->dg, HONE_E_MODEL, "the axis is the batch axis");
-    if (update->type.rank != x->type.rank) return HN_RAISE(c->dg, HONE_E_SHAPE, "cache and update differ in rank");
+    if (update->type.rank != x->type.rank)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "cache and update differ in rank");
     hn_value *at = hn_im_iota(c, HN_I64, x->type.rank, update->type.dim, axis);
     if (start) {
         for (int i = 0; i < x->type.rank; i++)
@@ -65,7 +68,8 @@ hone_status hn_im_on_tensor_scatter(hn_im_call *c)
         hn_value *len = hn_reshape(c->b, hn_const_dims(c->b, 1, &x->type.dim[axis]), 0, NULL);
         at = hn_b2(c->b, HN_OP_mod, at, len, HN_ATTRS_ARG(HN_A_I("fmod", 0)));
     }
-    return hn_im_ret(c, hn_b3(c->b, HN_OP_scatter_elements, x, at, update, HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("reduction", 0))));
+    return hn_im_ret(c, hn_b3(c->b, HN_OP_scatter_elements, x, at, update,
+                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("reduction", 0))));
 }
 
 hone_status hn_im_on_one_hot(hn_im_call *c)
@@ -81,7 +85,8 @@ hone_status hn_im_on_one_hot(hn_im_call *c)
     HN_TRY(c->b->status);
     const hn_dim d = hn_im_dim(c, depth, 0);
     if (hn_dtype_is_float(index->type.dtype)) index = hn_cast(c->b, index, HN_I64);
-    return hn_im_ret(c, hn_b2(c->b, HN_OP_one_hot, index, c->in[2], HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_DIM("dim", d))));
+    return hn_im_ret(c, hn_b2(c->b, HN_OP_one_hot, index, c->in[2],
+                              HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_DIM("dim", d))));
 }
 
 /* y[t,b] = x[len[b] - 1 - t, b] before len[b], x[t,b] from there on */
@@ -94,7 +99,8 @@ hone_status hn_im_on_reverse_sequence(hn_im_call *c)
     HN_TRY(hn_im_axis(c, hn_im_i(c, "batch_axis", 1), rank, &batch));
     hn_value *len = hn_im_along(c, hn_im_i64(c, c->in[1]), rank, batch);
     hn_value *t = hn_im_iota(c, HN_I64, rank, x->type.dim, time);
-    hn_value *back = hn_im_binary(c, HN_OP_sub, hn_im_binary(c, HN_OP_sub, len, hn_const_i(c->b, HN_I64, 1)), t);
+    hn_value *back =
+        hn_im_binary(c, HN_OP_sub, hn_im_binary(c, HN_OP_sub, len, hn_const_i(c->b, HN_I64, 1)), t);
     hn_value *at = hn_im_select(c, hn_im_binary(c, HN_OP_lt, t, len), back, t);
     return hn_im_ret(c, hn_b2(c->b, HN_OP_gather_elements, x, at, HN_ATTRS_ARG(HN_A_I("axis", time))));
 }
@@ -137,8 +143,10 @@ hone_status hn_im_on_unique(hn_im_call *c)
     int axis = 0;
     const bool flat = !hn_im_has(c, "axis");
     if (!flat) HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), rank_of(c->in[0]), &axis));
-    const hn_attr_set attrs[] = { HN_A_I("axis", flat ? -1 : axis), HN_A_I("flat", flat),
-                                  HN_A_I("sorted", hn_im_i(c, "sorted", 1) != 0), { .name = NULL } };
+    const hn_attr_set attrs[] = { HN_A_I("axis", flat ? -1 : axis),
+                                  HN_A_I("flat", flat),
+                                  HN_A_I("sorted", hn_im_i(c, "sorted", 1) != 0),
+                                  { .name = NULL } };
     return outputs_of(c, hn_build(c->b, HN_OP_unique, 1, c->in, attrs, 5));
 }
 
@@ -147,7 +155,8 @@ hone_status hn_im_on_compress(hn_im_call *c)
     int axis = 0;
     const bool flat = !hn_im_has(c, "axis");
     if (!flat) HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), rank_of(c->in[0]), &axis));
-    return outputs_of(c, hn_build(c->b, HN_OP_compress, 2, c->in, HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("flat", flat)), 2));
+    return outputs_of(c, hn_build(c->b, HN_OP_compress, 2, c->in,
+                                  HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("flat", flat)), 2));
 }
 
 hone_status hn_im_on_nms(hn_im_call *c)
@@ -158,7 +167,8 @@ hone_status hn_im_on_nms(hn_im_call *c)
         in[i] = hn_im_in(c, i);
         if (i >= 2 && in[i] && in[i]->type.rank) in[i] = hn_reshape(c->b, in[i], 0, NULL);
     }
-    return outputs_of(c, hn_build(c->b, HN_OP_nms, 5, in, HN_ATTRS_ARG(HN_A_I("center_point_box", center)), 2));
+    return outputs_of(c,
+                      hn_build(c->b, HN_OP_nms, 5, in, HN_ATTRS_ARG(HN_A_I("center_point_box", center)), 2));
 }
 
 /* ---- range ---- */
@@ -213,7 +223,8 @@ hone_status hn_im_on_range(hn_im_call *c)
 hone_status hn_im_on_seq(hn_im_call *c)
 {
     hn_value *in[3];
-    if (c->n_in > 3 || c->entry->arg == HN_OP_seq_construct) return hn_im_same(c, (hn_op)c->entry->arg, HN_NO_ATTRS);
+    if (c->n_in > 3 || c->entry->arg == HN_OP_seq_construct)
+        return hn_im_same(c, (hn_op)c->entry->arg, HN_NO_ATTRS);
     for (int i = 0; i < c->n_in; i++) { /* positions are scalars */
         in[i] = c->in[i];
         const bool position = i == (c->entry->arg == HN_OP_seq_insert ? 2 : 1);
@@ -239,7 +250,8 @@ hone_status hn_im_on_seq_concat(hn_im_call *c)
 {
     if (!hn_im_has(c, "axis")) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"axis\" is missing");
     const int64_t axis = hn_im_i(c, "axis", 0), new_axis = hn_im_i(c, "new_axis", 0);
-    return hn_im_same(c, HN_OP_seq_concat, HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("new_axis", new_axis != 0)));
+    return hn_im_same(c, HN_OP_seq_concat,
+                      HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("new_axis", new_axis != 0)));
 }
 
 hone_status hn_im_on_seq_split(hn_im_call *c)
@@ -256,7 +268,8 @@ hone_status hn_im_on_optional(hn_im_call *c)
     hn_tdesc t = { 0 };
     hn_vkind kind = HN_TENSOR;
     if (hn_im_in(c, 0)) {
-        if (c->in[0]->kind == HN_SEQUENCE) return hn_im_ret(c, c->in[0]); /* an optional sequence that is there */
+        if (c->in[0]->kind == HN_SEQUENCE)
+            return hn_im_ret(c, c->in[0]); /* an optional sequence that is there */
         return hn_im_same(c, HN_OP_opt_make, HN_NO_ATTRS);
     }
     if (!a || !a->tp) return HN_RAISE(c->dg, HONE_E_MODEL, "an empty optional needs its type");

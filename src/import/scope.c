@@ -44,7 +44,8 @@ void hn_im_initializers(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *p)
 {
     for (size_t i = 0; i < p->n_initializer + p->n_sparse_initializer && !m->stop; i++) {
         hn_diag dg = { 0 };
-        const Onnx__SparseTensorProto *sp = i < p->n_initializer ? NULL : p->sparse_initializer[i - p->n_initializer];
+        const Onnx__SparseTensorProto *sp =
+            i < p->n_initializer ? NULL : p->sparse_initializer[i - p->n_initializer];
         const Onnx__TensorProto *t = sp ? sp->values : p->initializer[i];
         hn_im_name *n = t && t->name ? new_name(m, s, t->name, &dg) : NULL;
         if (n) {
@@ -192,14 +193,13 @@ static const size_t *node_order(hn_im *m, Onnx__NodeProto *const *node, size_t n
     return t.order;
 }
 
-
-
 void hn_im_nodes(hn_im *m, hn_im_scope *s, Onnx__NodeProto *const *node, size_t n)
 {
     const size_t *order = node_order(m, node, n);
     if (!order) {
         if (hn_arena_oom(m->scratch)) m->stop = true;
-        for (size_t i = 0; i < n; i++) /* nothing of this graph can be built: its names are bad, not missing */
+        for (size_t i = 0; i < n;
+             i++) /* nothing of this graph can be built: its names are bad, not missing */
             for (size_t k = 0; k < node[i]->n_output; k++) {
                 hn_im_name *bad = HN_NEW(m->scratch, hn_im_name);
                 if (bad) bad->bad = true;

@@ -2,7 +2,13 @@
 #include "import/import_int.h"
 
 #define X(op, since_, min_, max_, outs, fn_, arg_)                                                           \
-    { .name = #op, .since = since_, .min_in = min_, .max_in = max_, .max_out = outs, .fn = hn_im_on_##fn_, .arg = arg_ },
+    { .name = #op,                                                                                           \
+      .since = since_,                                                                                       \
+      .min_in = min_,                                                                                        \
+      .max_in = max_,                                                                                        \
+      .max_out = outs,                                                                                       \
+      .fn = hn_im_on_##fn_,                                                                                  \
+      .arg = arg_ },
 static const hn_im_entry onnx[] = {
 #include "import/onnx_ops.def"
 };

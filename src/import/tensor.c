@@ -1,4 +1,5 @@
-/* TensorProto to bytes: every dtype, raw or typed fields, dense or sparse. Sizes are checked before memory is asked for. */
+/* TensorProto to bytes: every dtype, raw or typed fields, dense or sparse. Sizes are checked before memory is
+ * asked for. */
 #include "import/import_int.h"
 
 #include <inttypes.h>
@@ -50,24 +51,29 @@ const char *hn_im_onnx_type_name(int32_t onnx)
     return onnx >= 0 && onnx < HN_COUNT(dtypes) ? dtypes[onnx].name : "of an unknown type";
 }
 
-static hone_status describe(const int64_t *dims, size_t n_dim, int32_t onnx, hn_tdesc *ret, int64_t *ret_n, hn_diag *dg)
+static hone_status describe(const int64_t *dims, size_t n_dim, int32_t onnx, hn_tdesc *ret, int64_t *ret_n,
+                            hn_diag *dg)
 {
     hn_tdesc d = { .dtype = hn_im_dtype_of(onnx), .rank = (int)n_dim };
     int64_t n = 1;
 
     if (d.dtype == HN_NONE) {
-        if (onnx == 8) hn_hint(dg, "strings are not numbers: take the string ops out of the model and do them before it");
+        if (onnx == 8)
+            hn_hint(dg,
+                    "strings are not numbers: take the string ops out of the model and do them before it");
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "tensors of type %s (%" PRId32 ") are not supported",
                         hn_im_onnx_type_name(onnx), onnx);
     }
     if (n_dim > HN_MAX_RANK)
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "rank %zu is above the limit of %d", n_dim, HN_MAX_RANK);
     for (size_t i = 0; i < n_dim; i++) {
-        if (dims[i] < 0) return HN_RAISE(dg, HONE_E_MODEL, "extent %zu of the tensor is %" PRId64, i, dims[i]);
+        if (dims[i] < 0)
+            return HN_RAISE(dg, HONE_E_MODEL, "extent %zu of the tensor is %" PRId64, i, dims[i]);
         d.dim[i] = dims[i];
     }
     for (size_t i = 0; i < n_dim; i++)
-        if (!hn_mul_size(n, dims[i], &n)) return HN_RAISE(dg, HONE_E_LIMIT, "the tensor's element count overflows");
+        if (!hn_mul_size(n, dims[i], &n))
+            return HN_RAISE(dg, HONE_E_LIMIT, "the tensor's element count overflows");
     if (hn_dtype_bytes(d.dtype, n) < 0) return HN_RAISE(dg, HONE_E_LIMIT, "the tensor's size overflows");
     *ret = d;
     *ret_n = n;
@@ -80,10 +86,14 @@ static void narrow_int32(hn_dtype t, const int32_t *src, size_t n, uint8_t *dst)
     const int bits = hn_dtype_bits(t);
     for (size_t i = 0; i < n; i++) {
         const uint32_t v = (uint32_t)src[i];
-        if (t == HN_BOOL) dst[i] = v != 0;
-        else if (bits <= 8) dst[i] = (uint8_t)v;
-        else if (bits == 16) memcpy(dst + 2 * i, &(uint16_t){ (uint16_t)v }, 2);
-        else memcpy(dst + 4 * i, &v, 4);
+        if (t == HN_BOOL)
+            dst[i] = v != 0;
+        else if (bits <= 8)
+            dst[i] = (uint8_t)v;
+        else if (bits == 16)
+            memcpy(dst + 2 * i, &(uint16_t){ (uint16_t)v }, 2);
+        else
+            memcpy(dst + 4 * i, &v, 4);
     }
 }
 
@@ -98,12 +108,17 @@ typedef struct field {
 static field typed_field(const Onnx__TensorProto *t, hn_dtype type)
 {
     switch (type) {
-    case HN_F32: return (field){ t->float_data, t->n_float_data, 4, "float_data" };
-    case HN_F64: return (field){ t->double_data, t->n_double_data, 8, "double_data" };
-    case HN_I64: return (field){ t->int64_data, t->n_int64_data, 8, "int64_data" };
+    case HN_F32:
+        return (field){ t->float_data, t->n_float_data, 4, "float_data" };
+    case HN_F64:
+        return (field){ t->double_data, t->n_double_data, 8, "double_data" };
+    case HN_I64:
+        return (field){ t->int64_data, t->n_int64_data, 8, "int64_data" };
     case HN_U32:
-    case HN_U64: return (field){ t->uint64_data, t->n_uint64_data, 8, "uint64_data" };
-    default: return (field){ t->int32_data, t->n_int32_data, 4, "int32_data" };
+    case HN_U64:
+        return (field){ t->uint64_data, t->n_uint64_data, 8, "uint64_data" };
+    default:
+        return (field){ t->int32_data, t->n_int32_data, 4, "int32_data" };
     }
 }
 
@@ -120,7 +135,8 @@ static hone_status typed(hn_arena *a, const Onnx__TensorProto *t, hn_dtype type,
     const size_t want = hn_dtype_bits(type) < 8 ? bytes : (size_t)n;
 
     if (f.n != want) {
-        return HN_RAISE(dg, HONE_E_MODEL, "%s has %zu entries where the shape asks for %zu", f.name, f.n, want);
+        return HN_RAISE(dg, HONE_E_MODEL, "%s has %zu entries where the shape asks for %zu", f.name, f.n,
+                        want);
     }
     if (f.bytes * want == bytes) {
         *ret = keep(a, f.at, bytes);
@@ -150,8 +166,8 @@ static const void *clean_bools(hn_arena *a, const uint8_t *at, size_t n)
     return dst;
 }
 
-static hone_status dense(hn_im *m, const Onnx__TensorProto *t, hn_tdesc *ret_type, const void **ret_at, size_t *ret_bytes,
-                         hn_diag *dg)
+static hone_status dense(hn_im *m, const Onnx__TensorProto *t, hn_tdesc *ret_type, const void **ret_at,
+                         size_t *ret_bytes, hn_diag *dg)
 {
     static const uint64_t nothing[8];
     hn_tdesc d;
@@ -167,8 +183,8 @@ static hone_status dense(hn_im *m, const Onnx__TensorProto *t, hn_tdesc *ret_typ
         HN_TRY(hn_im_external(m, t, bytes, &at, dg));
     } else if (t->has_raw_data) {
         if (t->raw_data.len != bytes)
-            return HN_RAISE(dg, HONE_E_MODEL, "raw data take %zu bytes where the shape asks for %zu", t->raw_data.len,
-                            bytes);
+            return HN_RAISE(dg, HONE_E_MODEL, "raw data take %zu bytes where the shape asks for %zu",
+                            t->raw_data.len, bytes);
         at = keep(m->arena, t->raw_data.data, bytes);
     } else {
         HN_TRY(typed(m->arena, t, d.dtype, n, bytes, &at, dg));
@@ -181,8 +197,8 @@ static hone_status dense(hn_im *m, const Onnx__TensorProto *t, hn_tdesc *ret_typ
     return HONE_OK;
 }
 
-hone_status hn_im_tensor(hn_im *m, const Onnx__TensorProto *t, hn_tdesc *ret_type, const void **ret_at, size_t *ret_bytes,
-                         hn_diag *dg)
+hone_status hn_im_tensor(hn_im *m, const Onnx__TensorProto *t, hn_tdesc *ret_type, const void **ret_at,
+                         size_t *ret_bytes, hn_diag *dg)
 {
     HN_TRY_IN(dg, dense(m, t, ret_type, ret_at, ret_bytes, dg), "tensor \"%s\"", t->name ? t->name : "");
     return HONE_OK;
@@ -213,17 +229,20 @@ hone_status hn_im_sparse(hn_im *m, const Onnx__SparseTensorProto *t, hn_tdesc *r
     size_t value_bytes, index_bytes;
     int64_t n;
 
-    if (!t->values || !t->indices) return HN_RAISE(dg, HONE_E_MODEL, "a sparse tensor lacks its values or indices");
+    if (!t->values || !t->indices)
+        return HN_RAISE(dg, HONE_E_MODEL, "a sparse tensor lacks its values or indices");
     HN_TRY(hn_im_tensor(m, t->values, &vt, &values, &value_bytes, dg));
     HN_TRY(hn_im_tensor(m, t->indices, &it, &index, &index_bytes, dg));
     HN_TRY(describe(t->dims, t->n_dims, t->values->data_type, &d, &n, dg));
     const int64_t nnz = hn_tdesc_numel_static(&vt), n_index = hn_tdesc_numel_static(&it);
     const bool rows = it.rank == 2;
     if (it.dtype != HN_I64 || n_index != (rows ? nnz * d.rank : nnz))
-        return HN_RAISE(dg, HONE_E_MODEL, "a sparse tensor of %" PRId64 " values needs int64 indices for each", nnz);
+        return HN_RAISE(dg, HONE_E_MODEL,
+                        "a sparse tensor of %" PRId64 " values needs int64 indices for each", nnz);
     if (hn_dtype_bits(d.dtype) < 8)
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "sparse tensors of packed types are not supported");
-    if (n > (int64_t)1 << 31) return HN_RAISE(dg, HONE_E_LIMIT, "a sparse tensor of %" PRId64 " elements is too large", n);
+    if (n > (int64_t)1 << 31)
+        return HN_RAISE(dg, HONE_E_LIMIT, "a sparse tensor of %" PRId64 " elements is too large", n);
 
     const size_t size = (size_t)hn_dtype_bits(d.dtype) / 8;
     uint8_t *dst = hn_arena_alloc(m->arena, (size_t)HN_MAX(n, 1), size);

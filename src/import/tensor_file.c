@@ -4,7 +4,8 @@
 #include "base/os.h"
 #include "import/import_int.h"
 
-static hone_status tensors(hn_arena *a, Onnx__TensorProto *const *t, size_t n, hn_file_value *ret, hn_diag *dg)
+static hone_status tensors(hn_arena *a, Onnx__TensorProto *const *t, size_t n, hn_file_value *ret,
+                           hn_diag *dg)
 {
     hn_im m = { .arena = a, .scratch = a, .base_fd = -1 };
     if (n > HN_IM_MAX_OPERANDS) return HN_RAISE(dg, HONE_E_LIMIT, "a sequence of %zu tensors is too long", n);
@@ -37,7 +38,9 @@ static hone_status parse(hn_arena *a, const hn_bytes *src, hn_vkind kind, hn_fil
         if (s->elem_type == 3) { /* an optional sequence that is there, which graphs take as a sequence */
             HN_TRY(hn_im_unpack(a, a, type[HN_OPTIONAL], src->at, src->n, &msg, dg));
             const Onnx__OptionalProto *o = (const Onnx__OptionalProto *)msg;
-            if (o->sequence_value) return tensors(a, o->sequence_value->tensor_values, o->sequence_value->n_tensor_values, ret, dg);
+            if (o->sequence_value)
+                return tensors(a, o->sequence_value->tensor_values, o->sequence_value->n_tensor_values, ret,
+                               dg);
         }
         if (s->elem_type != 1 && s->elem_type != 0)
             return HN_RAISE(dg, HONE_E_UNSUPPORTED, "sequences of anything but tensors are not supported");
@@ -45,11 +48,13 @@ static hone_status parse(hn_arena *a, const hn_bytes *src, hn_vkind kind, hn_fil
     }
     Onnx__OptionalProto *o = (Onnx__OptionalProto *)msg;
     if (o->name) ret->name = o->name;
-    if (o->sequence_value) return tensors(a, o->sequence_value->tensor_values, o->sequence_value->n_tensor_values, ret, dg);
+    if (o->sequence_value)
+        return tensors(a, o->sequence_value->tensor_values, o->sequence_value->n_tensor_values, ret, dg);
     return tensors(a, &o->tensor_value, o->tensor_value ? 1 : 0, ret, dg);
 }
 
-hone_status hn_import_value_file(hn_arena *a, const char *path, hn_vkind kind, hn_file_value *ret, hn_diag *dg)
+hone_status hn_import_value_file(hn_arena *a, const char *path, hn_vkind kind, hn_file_value *ret,
+                                 hn_diag *dg)
 {
     HN_CLEANUP(hn_unmap) hn_bytes src = { 0 };
     HN_TRY(hn_map_file(path, &src, dg));

@@ -23,6 +23,7 @@ typedef struct hn_file_value {
  * Owns:    everything in *ret lives in arena a
  * Errors:  HONE_E_FORMAT damaged; HONE_E_UNSUPPORTED strings, complex numbers, maps
  */
-hone_status hn_import_value_file(hn_arena *a, const char *path, hn_vkind kind, hn_file_value *ret, hn_diag *dg);
+hone_status hn_import_value_file(hn_arena *a, const char *path, hn_vkind kind, hn_file_value *ret,
+                                 hn_diag *dg);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Checks on the wire before protobuf-c unpacks: it recurses without a limit, multiplies short input into large structs,
- * and answers NULL for everything. The walk here says where a file is cut, and bounds depth and memory.
+ * Checks on the wire before protobuf-c unpacks: it recurses without a limit, multiplies short input into
+ * large structs, and answers NULL for everything. The walk here says where a file is cut, and bounds depth
+ * and memory.
  */
 #include "import/import_int.h"
 
@@ -37,13 +38,14 @@ static hone_status cut(walk *w, const uint8_t *at, const ProtobufCMessageDescrip
 static hone_status spend(walk *w, uint64_t bytes)
 {
     if (bytes > w->budget)
-        return HN_RAISE(w->dg, HONE_E_LIMIT, "the model's nodes and names would take far more memory than its file");
+        return HN_RAISE(w->dg, HONE_E_LIMIT,
+                        "the model's nodes and names would take far more memory than its file");
     w->budget -= bytes;
     return HONE_OK;
 }
 
-static hone_status walk_message(walk *w, const ProtobufCMessageDescriptor *type, const uint8_t *p, const uint8_t *end,
-                                int depth)
+static hone_status walk_message(walk *w, const ProtobufCMessageDescriptor *type, const uint8_t *p,
+                                const uint8_t *end, int depth)
 {
     if (depth > HN_IM_MAX_DEPTH)
         return HN_RAISE(w->dg, HONE_E_LIMIT, "messages nest deeper than %d levels", HN_IM_MAX_DEPTH);
@@ -60,16 +62,22 @@ static hone_status walk_message(walk *w, const ProtobufCMessageDescriptor *type,
             n = (uint64_t)used;
             HN_TRY(spend(w, 8));
             break;
-        case 1: n = 8; break;
-        case 5: n = 4; break;
+        case 1:
+            n = 8;
+            break;
+        case 5:
+            n = 4;
+            break;
         case 2:
             if (!(used = varint(p, end, &n))) return cut(w, at, type);
             p += used;
             break;
-        default: return cut(w, at, type);
+        default:
+            return cut(w, at, type);
         }
         if (n > (uint64_t)(end - p)) return cut(w, at, type);
-        const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
+        const ProtobufCFieldDescriptor *f =
+            protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
         if (f && f->type == PROTOBUF_C_TYPE_MESSAGE && (tag & 7) == 2)
             HN_TRY(walk_message(w, f->descriptor, p, p + n, depth + 1));
         else
@@ -96,8 +104,8 @@ static void drop(void *user, void *p)
     (void)p;
 }
 
-hone_status hn_im_unpack(hn_arena *keep, hn_arena *scratch, const ProtobufCMessageDescriptor *type, const void *bytes,
-                         size_t n, ProtobufCMessage **ret, hn_diag *dg)
+hone_status hn_im_unpack(hn_arena *keep, hn_arena *scratch, const ProtobufCMessageDescriptor *type,
+                         const void *bytes, size_t n, ProtobufCMessage **ret, hn_diag *dg)
 {
     two_arenas arenas = { keep, scratch };
     ProtobufCAllocator alloc = { take, drop, &arenas };

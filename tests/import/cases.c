@@ -1,6 +1,7 @@
 /*
- * import_cases [--eval] [--print] [-v] PATH...: each PATH is a model, or a folder that holds model.onnx (and, for --eval,
- * test_data_set_0/input_<i>.pb and output_<i>.pb). One line a failure, a count at the end; exit status 1 when any failed.
+ * import_cases [--eval] [--print] [-v] PATH...: each PATH is a model, or a folder that holds model.onnx (and,
+ * for --eval, test_data_set_0/input_<i>.pb and output_<i>.pb). One line a failure, a count at the end; exit
+ * status 1 when any failed.
  */
 #include <dirent.h>
 #include <math.h>
@@ -68,8 +69,8 @@ static bool close_enough(const hn_tensor *got, const hn_tensor *want, char *why,
         return false;
     }
     if (m.l0 == 0 && m.n_nonfinite == 0) return true;
-    snprintf(why, n, "%.3g of elements off, at %lld got %.9g want %.9g (linf %.3g)", m.l0, (long long)m.worst, m.worst_got,
-             m.worst_want, m.linf);
+    snprintf(why, n, "%.3g of elements off, at %lld got %.9g want %.9g (linf %.3g)", m.l0, (long long)m.worst,
+             m.worst_got, m.worst_want, m.linf);
     return false;
 }
 
@@ -98,7 +99,8 @@ static bool eval_case(const char *dir, hn_arena *a, const hn_graph *g, const inp
         while (given && k < given->n && given->baked[k])
             k++;
         snprintf(path, sizeof path, "%s/test_data_set_0/input_%d.pb", dir, k);
-        if (hn_import_value_file(a, path, g->in[i]->kind, &v, &dg) != HONE_OK) return report(dir, "reading an input", &dg);
+        if (hn_import_value_file(a, path, g->in[i]->kind, &v, &dg) != HONE_OK)
+            return report(dir, "reading an input", &dg);
         to_tensor(&v, &in[i]);
         relabel(&in[i], g->in[i]->type.dtype);
     }
@@ -107,7 +109,8 @@ static bool eval_case(const char *dir, hn_arena *a, const hn_graph *g, const inp
         hn_file_value v;
         hn_tensor want;
         snprintf(path, sizeof path, "%s/test_data_set_0/output_%d.pb", dir, i);
-        if (hn_import_value_file(a, path, g->out[i].value->kind, &v, &dg) != HONE_OK) return report(dir, "reading an output", &dg);
+        if (hn_import_value_file(a, path, g->out[i].value->kind, &v, &dg) != HONE_OK)
+            return report(dir, "reading an output", &dg);
         to_tensor(&v, &want);
         relabel(&want, g->out[i].value->type.dtype);
         if (!close_enough(&out[i], &want, why, sizeof why)) {
@@ -118,7 +121,8 @@ static bool eval_case(const char *dir, hn_arena *a, const hn_graph *g, const inp
     return true;
 }
 
-/* Cases give axes, scales and the like as inputs, which a compiler wants to know: small vectors get their values now. */
+/* Cases give axes, scales and the like as inputs, which a compiler wants to know: small vectors get their
+ * values now. */
 static bool bake(const char *dir, hn_arena *a, hn_graph **ret, inputs *in, hn_diag *dg)
 {
     hn_import_value value[64];
@@ -130,7 +134,9 @@ static bool bake(const char *dir, hn_arena *a, hn_graph **ret, inputs *in, hn_di
         if (access(path, R_OK) != 0) break;
         in->n = i + 1;
         hn_file_value *v = &in->at[i];
-        if (hn_import_value_file(a, path, HN_TENSOR, v, &quiet) != HONE_OK || v->n != 1 || v->at->type.rank > (i > 0)) continue;
+        if (hn_import_value_file(a, path, HN_TENSOR, v, &quiet) != HONE_OK || v->n != 1 ||
+            v->at->type.rank > (i > 0))
+            continue;
         in->baked[i] = true;
         value[n++] = (hn_import_value){ v->name, v->at->type, v->at->at };
     }
@@ -195,10 +201,14 @@ int main(int argc, char **argv)
 {
     int n = 0, good = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--eval") == 0) want_eval = true;
-        else if (strcmp(argv[i], "--print") == 0) want_print = true;
-        else if (strcmp(argv[i], "--no-fork") == 0) want_fork = false;
-        else if (strcmp(argv[i], "-v") == 0) verbose = true;
+        if (strcmp(argv[i], "--eval") == 0)
+            want_eval = true;
+        else if (strcmp(argv[i], "--print") == 0)
+            want_print = true;
+        else if (strcmp(argv[i], "--no-fork") == 0)
+            want_fork = false;
+        else if (strcmp(argv[i], "-v") == 0)
+            verbose = true;
         else {
             n++;
             good += run_isolated(argv[i]);

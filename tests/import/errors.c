@@ -12,7 +12,7 @@ TEST(every_problem_is_listed)
     hn_str g = { 0 };
     g_input(&g, "x", F32, "2,3");
     g_node_named(&g, "first", "NoSuchOp", "x", "a", "", NULL);
-    g_node_named(&g, "second", "Relu", "a", "b", "", NULL);          /* reads a bad value: not a problem of its own */
+    g_node_named(&g, "second", "Relu", "a", "b", "", NULL); /* reads a bad value: not a problem of its own */
     g_node_named(&g, "third", "StringSplit", "x", "c", "", NULL);
     g_node_named(&g, "fourth", "Softmax", "x", "d", "axis=i:5", NULL);
     g_node_named(&g, "fifth", "Transpose", "x", "e", "perm=is:0,0", NULL);
@@ -21,7 +21,8 @@ TEST(every_problem_is_listed)
     CHECK_EQ(import_bad(t, &g, 20, NULL, HONE_E_UNSUPPORTED, "first"), 5);
 }
 
-static void one(hn_test *t, const char *op, const char *in, const char *attrs, int opset, hone_status want, const char *part)
+static void one(hn_test *t, const char *op, const char *in, const char *attrs, int opset, hone_status want,
+                const char *part)
 {
     hn_str g = { 0 };
     hn_test_note("%s", op);
@@ -154,7 +155,8 @@ TEST(deep_nesting_is_refused)
     }
     hn_str m = { 0 };
     m_model(&m, &g, 13);
-    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg, "nest deeper");
+    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg,
+              "nest deeper");
     hn_str_done(&m);
 }
 
@@ -168,7 +170,8 @@ TEST(small_files_cannot_ask_for_much_memory)
         hn_str_add_n(&g, empty_node, 2);
     hn_str m = { 0 };
     m_model(&m, &g, 13);
-    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg, "memory");
+    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg,
+              "memory");
     hn_str_done(&m);
 }
 
@@ -178,11 +181,11 @@ TEST(other_files_are_not_models)
     hn_graph *r = NULL;
     CHECK_ERR(hn_import_mem(t->arena, "\x89PNG\r\n", 6, NULL, NULL, &r, NULL, &dg), HONE_E_FORMAT, &dg, NULL);
     CHECK_ERR(hn_import_mem(t->arena, "", 0, NULL, NULL, &r, NULL, &dg), HONE_E_FORMAT, &dg, "no graph");
-    CHECK_ERR(hn_import_file(t->arena, "/no/such/model.onnx", NULL, &r, NULL, &dg), HONE_E_NOTFOUND, &dg, "/no/such/model.onnx");
+    CHECK_ERR(hn_import_file(t->arena, "/no/such/model.onnx", NULL, &r, NULL, &dg), HONE_E_NOTFOUND, &dg,
+              "/no/such/model.onnx");
 }
 
 /* ---- external data ---- */
-
 
 static void put(const char *dir, const char *name, const void *data, size_t n)
 {
@@ -193,8 +196,8 @@ static void put(const char *dir, const char *name, const void *data, size_t n)
 }
 
 /* Imports a model whose only tensor (float[4]) lies at `location`. */
-static hone_status external(hn_test *t, const char *dir, const char *location, const char *offset, const char *length,
-                            hn_graph **ret, hn_diag *dg)
+static hone_status external(hn_test *t, const char *dir, const char *location, const char *offset,
+                            const char *length, hn_graph **ret, hn_diag *dg)
 {
     static const char *const key[] = { "location", "offset", "length" };
     const char *const value[] = { location, offset, length };
@@ -235,7 +238,8 @@ TEST(external_data_stay_inside_the_folder)
     CHECK_NEAR(((const float *)r->out[0].value->data->at)[0], 2, 0);
     CHECK_OK(external(t, dir, "sub/w.bin", NULL, NULL, &r, &dg), &dg);
     CHECK_ERR(external(t, dir, "w.bin", "12", NULL, &r, &dg), HONE_E_MODEL, &dg, "ends at byte 24");
-    CHECK_ERR(external(t, dir, "w.bin", "9223372036854775807", NULL, &r, &dg), HONE_E_MODEL, &dg, "ends at byte 24");
+    CHECK_ERR(external(t, dir, "w.bin", "9223372036854775807", NULL, &r, &dg), HONE_E_MODEL, &dg,
+              "ends at byte 24");
     CHECK_ERR(external(t, dir, "w.bin", "-4", NULL, &r, &dg), HONE_E_MODEL, &dg, "offset \"-4\"");
     CHECK_ERR(external(t, dir, "w.bin", NULL, "8", &r, &dg), HONE_E_MODEL, &dg, "length 8 where");
     CHECK_ERR(external(t, dir, "/etc/passwd", NULL, NULL, &r, &dg), HONE_E_MODEL, &dg, "plain path");

@@ -302,7 +302,8 @@ static void function(hn_str *m, const char *name, hn_str *body, const char *attr
 }
 
 /* A function's nodes stand in field 7, a graph's in field 1: the same bytes under another tag. */
-static void function_node(hn_str *f, const char *domain, const char *op, const char *in, const char *out, const char *attrs)
+static void function_node(hn_str *f, const char *domain, const char *op, const char *in, const char *out,
+                          const char *attrs)
 {
     hn_str g = { 0 };
     g_node_in(&g, domain, op, in, out, attrs);
@@ -341,6 +342,7 @@ TEST(a_function_that_calls_itself_is_refused)
     m_model(&m, &g, 13);
     function_node(&f, "mine", "Again", "a", "b", "");
     function(&m, "Again", &f, NULL);
-    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg, "deeper than");
+    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg,
+              "deeper than");
     hn_str_done(&m);
 }

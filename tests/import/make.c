@@ -79,8 +79,10 @@ static void value_info(hn_str *g, int field, const char *name, int type, const c
     if (dims) {
         EACH(d, dims)
         {
-            if (*d >= '0' && *d <= '9') pb_int(&dim, 1, strtoll(d, NULL, 10));
-            else if (*d) pb_str(&dim, 2, d);
+            if (*d >= '0' && *d <= '9')
+                pb_int(&dim, 1, strtoll(d, NULL, 10));
+            else if (*d)
+                pb_str(&dim, 2, d);
             pb_msg(&shape, 1, &dim);
         }
         pb_msg(&tensor, 2, &shape);
@@ -154,8 +156,8 @@ static void node(hn_str *g, int field, const char *name, const char *domain, con
     pb_msg(g, field, &n);
 }
 
-void g_node_named(hn_str *g, const char *name, const char *op, const char *in, const char *out, const char *attrs,
-                  hn_str *more)
+void g_node_named(hn_str *g, const char *name, const char *op, const char *in, const char *out,
+                  const char *attrs, hn_str *more)
 {
     node(g, 1, name, NULL, op, in, out, attrs, more);
 }
@@ -165,7 +167,8 @@ void g_node(hn_str *g, const char *op, const char *in, const char *out, const ch
     node(g, 1, NULL, NULL, op, in, out, attrs, NULL);
 }
 
-void g_node_in(hn_str *g, const char *domain, const char *op, const char *in, const char *out, const char *attrs)
+void g_node_in(hn_str *g, const char *domain, const char *op, const char *in, const char *out,
+               const char *attrs)
 {
     node(g, 1, NULL, domain, op, in, out, attrs, NULL);
 }
@@ -243,7 +246,8 @@ hn_graph *import_ok(hn_test *t, hn_str *graph, int opset, const hn_import_opts *
     return g;
 }
 
-int import_bad(hn_test *t, hn_str *graph, int opset, const hn_import_opts *opts, hone_status want, const char *part)
+int import_bad(hn_test *t, hn_str *graph, int opset, const hn_import_opts *opts, hone_status want,
+               const char *part)
 {
     hn_str m = { 0 };
     hn_graph *g = NULL;
@@ -299,6 +303,7 @@ const char *text_of(hn_test *t, const hn_graph *g)
 int count_op(const hn_graph *g, hn_op op)
 {
     int n = 0;
-    HN_FOR_NODES(x, g) n += x->op == op;
+    HN_FOR_NODES (x, g)
+        n += x->op == op;
     return n;
 }

@@ -1,4 +1,5 @@
-/* What models compute once imported, where versions, formats or habits of exporters make it easy to get wrong. */
+/* What models compute once imported, where versions, formats or habits of exporters make it easy to get
+ * wrong. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,12 +17,20 @@ static void expect(hn_test *t, const hn_graph *g, const double *const *in, int n
     }
 }
 
-#define ROWS(...) (const double *const[]){ __VA_ARGS__ }
-#define ROW(...)  (const double[]){ __VA_ARGS__ }
+#define ROWS(...)                                                                                            \
+    (const double *const[])                                                                                  \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
+#define ROW(...)                                                                                             \
+    (const double[])                                                                                         \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
 
 /* One op of float inputs named x, y, z. */
-static hn_graph *op(hn_test *t, int opset, const char *name, const char *shape, const char *in, const char *attrs,
-                    hn_str *consts)
+static hn_graph *op(hn_test *t, int opset, const char *name, const char *shape, const char *in,
+                    const char *attrs, hn_str *consts)
 {
     hn_str g = { 0 };
     g_input(&g, "x", F32, shape);
@@ -49,7 +58,8 @@ TEST(reductions_with_axes_as_attribute)
 {
     const double x[] = { 1, -2, 3, 4 };
     expect(t, op(t, 13, "ReduceL1", "1,1,2,2", "x", "axes=is:3", NULL), ROWS(x), 2, ROW(3, 7));
-    expect(t, op(t, 13, "ReduceSumSquare", "1,1,2,2", "x", "axes=is:-1 keepdims=i:0", NULL), ROWS(x), 2, ROW(5, 25));
+    expect(t, op(t, 13, "ReduceSumSquare", "1,1,2,2", "x", "axes=is:-1 keepdims=i:0", NULL), ROWS(x), 2,
+           ROW(5, 25));
 }
 
 TEST(reductions_with_empty_axes)
@@ -61,7 +71,8 @@ TEST(reductions_with_empty_axes)
     g_ints(&c, "a", "0", "");
     expect(t, op(t, 18, "ReduceSum", "2,2", "x,a", "", &c), ROWS(x), 1, ROW(6));
     g_ints(&c, "a", "0", "");
-    expect(t, op(t, 18, "ReduceSumSquare", "2,2", "x,a", "noop_with_empty_axes=i:1", &c), ROWS(x), 4, ROW(1, 4, 9, 16));
+    expect(t, op(t, 18, "ReduceSumSquare", "2,2", "x,a", "noop_with_empty_axes=i:1", &c), ROWS(x), 4,
+           ROW(1, 4, 9, 16));
 }
 
 /* x[5] sliced by starts, ends, steps on axis 0 */
@@ -152,7 +163,8 @@ TEST(old_broadcasting_lies_along_an_axis)
 {
     hn_str c = { 0 };
     g_floats(&c, "y", "2", "10,20");
-    expect(t, op(t, 6, "Add", "1,2,2", "x,y", "broadcast=i:1 axis=i:1", &c), ROWS(ROW(1, 2, 3, 4)), 4, ROW(11, 12, 23, 24));
+    expect(t, op(t, 6, "Add", "1,2,2", "x,y", "broadcast=i:1 axis=i:1", &c), ROWS(ROW(1, 2, 3, 4)), 4,
+           ROW(11, 12, 23, 24));
 }
 
 TEST(resize_vectors)
@@ -160,10 +172,13 @@ TEST(resize_vectors)
     const double x[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
     hn_str c = { 0 };
     g_floats(&c, "s", "4", "1,1,0.6,0.6");
-    expect(t, op(t, 13, "Resize", "1,1,2,4", "x,,s", "mode=s:linear", &c), ROWS(x), 2, ROW(2.6666665, 4.3333331));
+    expect(t, op(t, 13, "Resize", "1,1,2,4", "x,,s", "mode=s:linear", &c), ROWS(x), 2,
+           ROW(2.6666665, 4.3333331));
     g_floats(&c, "s", "4", "1,1,0.6,0.6");
-    expect(t, op(t, 13, "Resize", "1,1,2,4", "x,,s", "mode=s:linear coordinate_transformation_mode=s:align_corners", &c), ROWS(x), 2,
-           ROW(1, 3.142857));
+    expect(t,
+           op(t, 13, "Resize", "1,1,2,4", "x,,s",
+              "mode=s:linear coordinate_transformation_mode=s:align_corners", &c),
+           ROWS(x), 2, ROW(1, 3.142857));
     g_ints(&c, "z", "4", "1,1,1,3");
     expect(t, op(t, 13, "Resize", "1,1,2,4", "x,,,z", "", &c), ROWS(x), 3, ROW(1, 2, 4));
 }
@@ -192,7 +207,8 @@ TEST(pool_extents)
         { "kernel_shape=is:3 strides=is:3 auto_pad=s:VALID ceil_mode=i:1", 3 },
         { "kernel_shape=is:3 strides=is:3 ceil_mode=i:1", 4 },
         { "kernel_shape=is:2 strides=is:4 ceil_mode=i:1 pads=is:0,1", 3 },
-        { "kernel_shape=is:1 strides=is:5 ceil_mode=i:1 pads=is:0,1", 2 }, /* a window wholly in padding is dropped */
+        { "kernel_shape=is:1 strides=is:5 ceil_mode=i:1 pads=is:0,1",
+          2 }, /* a window wholly in padding is dropped */
     };
     for (int i = 0; i < HN_COUNT(want); i++) {
         hn_test_note("%s", want[i].attrs);
@@ -277,7 +293,8 @@ TEST(scan_backwards_along_an_inner_axis)
     g_input(&g, "x", F32, "2,3");
     g_floats(&g, "zero", "2", "0,0");
     g_node_named(&g, NULL, "Scan", "zero,x", "last,all",
-                 "num_scan_inputs=i:1 scan_input_axes=is:1 scan_input_directions=is:1 scan_output_axes=is:1", &more);
+                 "num_scan_inputs=i:1 scan_input_axes=is:1 scan_input_directions=is:1 scan_output_axes=is:1",
+                 &more);
     g_output(&g, "all", F32, NULL);
     expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(1, 2, 3, 10, 20, 30)), 6, ROW(3, 5, 6, 30, 50, 60));
 }
@@ -303,8 +320,8 @@ TEST(batch_first_recurrence_is_the_other_transposed)
         g_floats(&c, "w", w, wv);
         g_floats(&c, "r", r, rv);
         const hn_graph *b = op(t, 14, ops[k], "2,2,2", "x,w,r", "hidden_size=i:2 layout=i:1", &c);
-        const double *p = eval_floats(t, a, ROWS(ROW(1, 2, 3, 4, 5, 6, 7, 8)), 0, &n0);       /* [s,d,b,h] */
-        const double *q = eval_floats(t, b, ROWS(ROW(1, 2, 5, 6, 3, 4, 7, 8)), 0, &n1);       /* [b,s,d,h] */
+        const double *p = eval_floats(t, a, ROWS(ROW(1, 2, 3, 4, 5, 6, 7, 8)), 0, &n0); /* [s,d,b,h] */
+        const double *q = eval_floats(t, b, ROWS(ROW(1, 2, 5, 6, 3, 4, 7, 8)), 0, &n1); /* [b,s,d,h] */
         CHECK_EQ(n0, n1);
         for (int s = 0; s < 2; s++)
             for (int i = 0; i < 2; i++)
