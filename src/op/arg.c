@@ -14,8 +14,10 @@ static hone_status infer(hn_call *c, hn_diag *dg)
         return HN_RAISE(dg, HONE_E_SHAPE, "axis %d is empty: no element is extreme", axis);
     c->out[0].dtype = HN_I64;
     for (int d = 0; d < c->in[0].rank; d++) {
-        if (d != axis) c->out[0].dim[n++] = c->in[0].dim[d];
-        else if (c->attr[KEEPDIMS].i) c->out[0].dim[n++] = 1;
+        if (d != axis)
+            c->out[0].dim[n++] = c->in[0].dim[d];
+        else if (c->attr[KEEPDIMS].i)
+            c->out[0].dim[n++] = 1;
     }
     c->out[0].rank = n;
     return HONE_OK;

@@ -138,13 +138,13 @@ static const struct {
     binary_f *f;
     binary_i *i;
 } fn[HN_OP_atan2 + 1] = {
-    [HN_OP_add] = { add_f, add_i },      [HN_OP_sub] = { sub_f, sub_i },
-    [HN_OP_mul] = { mul_f, mul_i },      [HN_OP_div] = { div_f, div_i },
-    [HN_OP_mod] = { mod_f, mod_i },      [HN_OP_min] = { min_f, min_i },
-    [HN_OP_max] = { max_f, max_i },      [HN_OP_and] = { NULL, and_i },
-    [HN_OP_or] = { NULL, or_i },         [HN_OP_xor] = { NULL, xor_i },
-    [HN_OP_bit_and] = { NULL, and_i },   [HN_OP_bit_or] = { NULL, or_i },
-    [HN_OP_bit_xor] = { NULL, xor_i },   [HN_OP_shift_left] = { NULL, shl_i },
+    [HN_OP_add] = { add_f, add_i },        [HN_OP_sub] = { sub_f, sub_i },
+    [HN_OP_mul] = { mul_f, mul_i },        [HN_OP_div] = { div_f, div_i },
+    [HN_OP_mod] = { mod_f, mod_i },        [HN_OP_min] = { min_f, min_i },
+    [HN_OP_max] = { max_f, max_i },        [HN_OP_and] = { NULL, and_i },
+    [HN_OP_or] = { NULL, or_i },           [HN_OP_xor] = { NULL, xor_i },
+    [HN_OP_bit_and] = { NULL, and_i },     [HN_OP_bit_or] = { NULL, or_i },
+    [HN_OP_bit_xor] = { NULL, xor_i },     [HN_OP_shift_left] = { NULL, shl_i },
     [HN_OP_shift_right] = { NULL, shr_i }, [HN_OP_prelu] = { prelu_f, prelu_i },
     [HN_OP_atan2] = { atan2, NULL },
 };
@@ -181,7 +181,8 @@ static hone_status infer_shift(hn_call *c, hn_diag *dg)
 {
     HN_TRY(infer_int(c, dg));
     if (hn_dtype_is_signed(c->in[0].dtype))
-        return HN_RAISE(dg, HONE_E_TYPE, "shifts take unsigned integers, not %s", hn_dtype_name(c->in[0].dtype));
+        return HN_RAISE(dg, HONE_E_TYPE, "shifts take unsigned integers, not %s",
+                        hn_dtype_name(c->in[0].dtype));
     return HONE_OK;
 }
 
@@ -228,8 +229,10 @@ static void run_i(binary_i *f, const hn_view *in, hn_view *out)
 static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
     (void)dg;
-    if (hn_dtype_is_float(in[0].type.dtype)) run_f(fn[c->op->id].f, in, out);
-    else run_i(fn[c->op->id].i, in, out);
+    if (hn_dtype_is_float(in[0].type.dtype))
+        run_f(fn[c->op->id].f, in, out);
+    else
+        run_i(fn[c->op->id].i, in, out);
     return HONE_OK;
 }
 
@@ -238,8 +241,10 @@ enum { FMOD };
 static hone_status ref_mod(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
     if (!c->attr[FMOD].i) return ref(c, in, out, dg);
-    if (hn_dtype_is_float(in[0].type.dtype)) run_f(fmod, in, out);
-    else run_i(fmod_i, in, out);
+    if (hn_dtype_is_float(in[0].type.dtype))
+        run_f(fmod, in, out);
+    else
+        run_i(fmod_i, in, out);
     return HONE_OK;
 }
 
@@ -272,18 +277,31 @@ static bool symbolic(const hn_call *c, hn_dim a, hn_dim b, hn_dim *ret)
     const bool natural = positive(c, a, 0) && positive(c, b, 1);
 
     switch (c->op->id) {
-    case HN_OP_add: *ret = hn_dim_add(c->syms, a, b); return true;
-    case HN_OP_sub: *ret = hn_dim_sub(c->syms, a, b); return true;
+    case HN_OP_add:
+        *ret = hn_dim_add(c->syms, a, b);
+        return true;
+    case HN_OP_sub:
+        *ret = hn_dim_sub(c->syms, a, b);
+        return true;
     case HN_OP_mul:
-    case HN_OP_and: *ret = hn_dim_mul(c->syms, a, b); return true;
-    case HN_OP_div: *ret = hn_dim_floordiv(c->syms, a, b); return natural; /* floor is truncation here */
+    case HN_OP_and:
+        *ret = hn_dim_mul(c->syms, a, b);
+        return true;
+    case HN_OP_div:
+        *ret = hn_dim_floordiv(c->syms, a, b);
+        return natural; /* floor is truncation here */
     case HN_OP_mod:
         *ret = hn_dim_mod(c->syms, a, b);
         return c->attr[FMOD].i ? natural : positive(c, b, 1);
-    case HN_OP_min: *ret = hn_dim_min(c->syms, a, b); return true;
+    case HN_OP_min:
+        *ret = hn_dim_min(c->syms, a, b);
+        return true;
     case HN_OP_max:
-    case HN_OP_or: *ret = hn_dim_max(c->syms, a, b); return true;
-    default: return false;
+    case HN_OP_or:
+        *ret = hn_dim_max(c->syms, a, b);
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -304,7 +322,8 @@ static bool content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
         int64_t x, y;
         if (hn_op_known(c, a[i], &x) && hn_op_known(c, b[i], &y))
             ret[i] = hn_dim_const(c->syms, known(c, x, y));
-        else if (c->in[0].dtype == HN_U64 || !symbolic(c, a[i], b[i], &ret[i])) return false;
+        else if (c->in[0].dtype == HN_U64 || !symbolic(c, a[i], b[i], &ret[i]))
+            return false;
     }
     return true;
 }
@@ -315,8 +334,8 @@ enum {
     COMMUTES = INPLACE | HN_TRAIT_COMMUTATIVE,
 };
 
-/* k: tolerance in half-ulps. 1: one rounding of the exact result. 2: a division that may be an estimate refined, or one
- * rounding after an exact remainder. 9: 4 ulp of our vector functions and the rounding. */
+/* k: tolerance in half-ulps. 1: one rounding of the exact result. 2: a division that may be an estimate
+ * refined, or one rounding after an exact remainder. 9: 4 ulp of our vector functions and the rounding. */
 #define BINARY(name_, doc_, traits_, infer_, ref_, content_, k_)                                             \
     const hn_op_def hn_op_##name_ = {                                                                        \
         HN_OP_ID(name_, 2, 2, 1, 1),                                                                         \
@@ -397,9 +416,12 @@ static hone_status ref_pow(const hn_call *c, const hn_view *in, hn_view *out, hn
         for (int64_t i = 0; i < w.run; i++) {
             const int64_t p = w.at[0] + i * w.step[0], q = w.at[1] + i * w.step[1], o = w.pos + i;
             const double e = fe ? in[1].f[q] : hn_op_to_f(te, in[1].i[q]);
-            if (fb) out[0].f[o] = pow(in[0].f[p], e);
-            else if (fe) out[0].i[o] = truncated(pow(hn_op_to_f(tb, in[0].i[p]), e));
-            else out[0].i[o] = ipow(te, in[0].i[p], in[1].i[q]);
+            if (fb)
+                out[0].f[o] = pow(in[0].f[p], e);
+            else if (fe)
+                out[0].i[o] = truncated(pow(hn_op_to_f(tb, in[0].i[p]), e));
+            else
+                out[0].i[o] = ipow(te, in[0].i[p], in[1].i[q]);
         }
     return HONE_OK;
 }

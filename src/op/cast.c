@@ -1,8 +1,9 @@
 /*
  * cast and bitcast.
  *
- * Float to integer, where ONNX leaves it open (docs/onnx-decisions.md): the fraction is dropped; 32- and 64-bit results
- * saturate; narrower ones keep the low bits of the 32-bit integer, which is 0 for what no int32 holds. NaN gives 0.
+ * Float to integer, where ONNX leaves it open (docs/onnx-decisions.md): the fraction is dropped; 32- and
+ * 64-bit results saturate; narrower ones keep the low bits of the 32-bit integer, which is 0 for what no
+ * int32 holds. NaN gives 0.
  */
 #include "op/op_int.h"
 
@@ -27,14 +28,19 @@ static int64_t float_to_int(hn_dtype to, double v)
 {
     if (isnan(v)) return 0;
     switch (to) {
-    case HN_I64: return saturated(v, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
-    case HN_I32: return saturated(v, INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX);
-    case HN_U32: return saturated(v, 0, UINT32_MAX, 0, UINT32_MAX);
+    case HN_I64:
+        return saturated(v, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
+    case HN_I32:
+        return saturated(v, INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX);
+    case HN_U32:
+        return saturated(v, 0, UINT32_MAX, 0, UINT32_MAX);
     case HN_U64:
         if (v <= 0) return 0;
         return v >= 0x1p64 ? -1 : (int64_t)(uint64_t)v;
-    case HN_BOOL: return v != 0;
-    default: return v > -0x1p31 - 1 && v < 0x1p31 ? hn_wrap_i64(to, (int64_t)v) : 0;
+    case HN_BOOL:
+        return v != 0;
+    default:
+        return v > -0x1p31 - 1 && v < 0x1p31 ? hn_wrap_i64(to, (int64_t)v) : 0;
     }
 }
 
@@ -52,10 +58,14 @@ static hone_status ref_cast(const hn_call *c, const hn_view *in, hn_view *out, h
     (void)dg;
 
     for (int64_t i = 0; i < out[0].numel; i++) {
-        if (ff && tf) out[0].f[i] = hn_round_f64(to, in[0].f[i], saturate);
-        else if (tf) out[0].f[i] = int_to_float(from, to, in[0].i[i], saturate);
-        else if (ff) out[0].i[i] = to == HN_BOOL ? in[0].f[i] != 0 : float_to_int(to, in[0].f[i]);
-        else out[0].i[i] = to == HN_BOOL ? in[0].i[i] != 0 : hn_wrap_i64(to, in[0].i[i]);
+        if (ff && tf)
+            out[0].f[i] = hn_round_f64(to, in[0].f[i], saturate);
+        else if (tf)
+            out[0].f[i] = int_to_float(from, to, in[0].i[i], saturate);
+        else if (ff)
+            out[0].i[i] = to == HN_BOOL ? in[0].f[i] != 0 : float_to_int(to, in[0].f[i]);
+        else
+            out[0].i[i] = to == HN_BOOL ? in[0].i[i] != 0 : hn_wrap_i64(to, in[0].i[i]);
     }
     return HONE_OK;
 }
@@ -77,9 +87,11 @@ static bool content_cast(const hn_call *c, int out, hn_dim *ret, int *ret_n)
         int64_t v;
         if (hn_op_known(c, ret[i], &v))
             ret[i] = hn_dim_const(c->syms, to == HN_BOOL ? v != 0 : hn_wrap_i64(to, v));
-        else if (to == HN_BOOL) ret[i] = hn_dim_sub(c->syms, 1, hn_dim_eq(c->syms, ret[i], 0));
+        else if (to == HN_BOOL)
+            ret[i] = hn_dim_sub(c->syms, 1, hn_dim_eq(c->syms, ret[i], 0));
         /* A shape passing through int32, as exporters do: extents beyond it do not occur. */
-        else if (to != HN_I32 && !fits(c, to, ret[i])) return false;
+        else if (to != HN_I32 && !fits(c, to, ret[i]))
+            return false;
     }
     return true;
 }
@@ -113,10 +125,14 @@ static hone_status ref_bitcast(const hn_call *c, const hn_view *in, hn_view *out
 
     for (int64_t i = 0; i < out[0].numel; i++) {
         uint64_t bits = 0;
-        if (hn_dtype_is_float(from)) hn_narrow_f64(from, &in[0].f[i], 1, &bits, 0, false);
-        else hn_narrow_i64(from, &in[0].i[i], 1, &bits, 0);
-        if (hn_dtype_is_float(to)) hn_widen_f64(to, &bits, 0, 1, &out[0].f[i]);
-        else hn_widen_i64(to, &bits, 0, 1, &out[0].i[i]);
+        if (hn_dtype_is_float(from))
+            hn_narrow_f64(from, &in[0].f[i], 1, &bits, 0, false);
+        else
+            hn_narrow_i64(from, &in[0].i[i], 1, &bits, 0);
+        if (hn_dtype_is_float(to))
+            hn_widen_f64(to, &bits, 0, 1, &out[0].f[i]);
+        else
+            hn_widen_i64(to, &bits, 0, 1, &out[0].i[i]);
     }
     return HONE_OK;
 }

@@ -23,11 +23,16 @@ static hone_status infer_order(hn_call *c, hn_diag *dg)
 static bool holds_f(hn_op op, double a, double b)
 {
     switch (op) {
-    case HN_OP_eq: return a == b;
-    case HN_OP_lt: return a < b;
-    case HN_OP_le: return a <= b;
-    case HN_OP_gt: return a > b;
-    default: return a >= b;
+    case HN_OP_eq:
+        return a == b;
+    case HN_OP_lt:
+        return a < b;
+    case HN_OP_le:
+        return a <= b;
+    case HN_OP_gt:
+        return a > b;
+    default:
+        return a >= b;
     }
 }
 
@@ -58,11 +63,16 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
 static hn_dim holds_dim(const hn_call *c, hn_dim a, hn_dim b)
 {
     switch (c->op->id) {
-    case HN_OP_eq: return hn_dim_eq(c->syms, a, b);
-    case HN_OP_lt: return hn_dim_lt(c->syms, a, b);
-    case HN_OP_gt: return hn_dim_lt(c->syms, b, a);
-    case HN_OP_le: return hn_dim_sub(c->syms, 1, hn_dim_lt(c->syms, b, a));
-    default: return hn_dim_sub(c->syms, 1, hn_dim_lt(c->syms, a, b));
+    case HN_OP_eq:
+        return hn_dim_eq(c->syms, a, b);
+    case HN_OP_lt:
+        return hn_dim_lt(c->syms, a, b);
+    case HN_OP_gt:
+        return hn_dim_lt(c->syms, b, a);
+    case HN_OP_le:
+        return hn_dim_sub(c->syms, 1, hn_dim_lt(c->syms, b, a));
+    default:
+        return hn_dim_sub(c->syms, 1, hn_dim_lt(c->syms, a, b));
     }
 }
 

@@ -8,9 +8,11 @@ static hone_status join(hn_call *c, int i, int axis, hn_diag *dg)
     HN_TRY(hn_op_want_same(c, 0, i, dg));
     HN_TRY(hn_op_want_rank(c, i, c->in[0].rank, dg));
     for (int d = 0; d < c->in[0].rank; d++) {
-        if (d == axis) c->out[0].dim[d] = hn_dim_add(c->syms, c->out[0].dim[d], c->in[i].dim[d]);
+        if (d == axis)
+            c->out[0].dim[d] = hn_dim_add(c->syms, c->out[0].dim[d], c->in[i].dim[d]);
         else if (!hn_op_meet(c, c->out[0].dim[d], c->in[i].dim[d], &c->out[0].dim[d]))
-            return HN_RAISE(dg, HONE_E_SHAPE, "operand %d has extent %lld on axis %d where the others have %lld", i,
+            return HN_RAISE(dg, HONE_E_SHAPE,
+                            "operand %d has extent %lld on axis %d where the others have %lld", i,
                             (long long)c->in[i].dim[d], d, (long long)c->out[0].dim[d]);
     }
     return HONE_OK;

@@ -1,6 +1,6 @@
 /*
- * if and loop: inference over their bodies. Running them is the evaluator's and the run-time's business, since bodies read
- * values around them.
+ * if and loop: inference over their bodies. Running them is the evaluator's and the run-time's business,
+ * since bodies read values around them.
  *
  *     if:    cond -> the outputs of the branch taken
  *     loop:  trip?, cond?, carried... -> carried..., scans stacked on a new axis 0, trips
@@ -8,7 +8,8 @@
 #include "op/op_int.h"
 
 /* An extent that both ways give alike, else one bound while running from the result itself. */
-static hone_status merge_dim(const hn_call *c, int out, int axis, hn_dim a, hn_dim b, hn_dim *ret, hn_diag *dg)
+static hone_status merge_dim(const hn_call *c, int out, int axis, hn_dim a, hn_dim b, hn_dim *ret,
+                             hn_diag *dg)
 {
     if (a == b) {
         *ret = a;
@@ -17,17 +18,17 @@ static hone_status merge_dim(const hn_call *c, int out, int axis, hn_dim a, hn_d
     return hn_op_value_dim(c, out, HN_DIM_OF_AXIS(axis), hn_dim_max(c->syms, a, b), ret, dg);
 }
 
-static hone_status check_alike(const hn_tdesc *a, hn_vkind ka, const hn_tdesc *b, hn_vkind kb, const char *what, int i,
-                               hn_diag *dg)
+static hone_status check_alike(const hn_tdesc *a, hn_vkind ka, const hn_tdesc *b, hn_vkind kb,
+                               const char *what, int i, hn_diag *dg)
 {
     if (ka != kb) return HN_RAISE(dg, HONE_E_TYPE, "%s %d is a tensor one way and a list the other", what, i);
     if (a->dtype != b->dtype)
-        return HN_RAISE(dg, HONE_E_TYPE, "%s %d is %s one way and %s the other", what, i, hn_dtype_name(a->dtype),
-                        hn_dtype_name(b->dtype));
+        return HN_RAISE(dg, HONE_E_TYPE, "%s %d is %s one way and %s the other", what, i,
+                        hn_dtype_name(a->dtype), hn_dtype_name(b->dtype));
     if (ka == HN_TENSOR && a->rank != b->rank) {
         hn_hint(dg, "a value whose rank depends on the path taken has no fixed shape to compile for");
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "%s %d has rank %d one way and rank %d the other", what, i, a->rank,
-                        b->rank);
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "%s %d has rank %d one way and rank %d the other", what, i,
+                        a->rank, b->rank);
     }
     return HONE_OK;
 }
@@ -45,7 +46,8 @@ static hone_status merge_branches(hn_call *c, int i, const hn_value *a, const hn
     HN_TRY(check_alike(&a->type, a->kind, &b->type, b->kind, "output", i, dg));
     c->out_kind[i] = a->kind;
     c->out[i] = a->type;
-    if (a->kind != HN_TENSOR && a->type.rank != b->type.rank) c->out[i] = a->type.rank ? a->type : b->type;
+    if (a->kind != HN_TENSOR && a->type.rank != b->type.rank)
+        c->out[i] = a->type.rank ? a->type : b->type;
     else
         for (int d = 0; d < a->type.rank; d++)
             HN_TRY(merge_dim(c, i, d, a->type.dim[d], b->type.dim[d], &c->out[i].dim[d], dg));
@@ -62,8 +64,8 @@ static hone_status infer_if(hn_call *c, hn_diag *dg)
     if (!c->body || !c->body[0] || !c->body[1]) return HN_RAISE(dg, HONE_E_MODEL, "if needs two branches");
     for (int k = 0; k < 2; k++)
         if (c->body[k]->n_out != c->n_out)
-            return HN_RAISE(dg, HONE_E_MODEL, "the %s branch yields %d values where %d are taken", k ? "else" : "then",
-                            c->body[k]->n_out, c->n_out);
+            return HN_RAISE(dg, HONE_E_MODEL, "the %s branch yields %d values where %d are taken",
+                            k ? "else" : "then", c->body[k]->n_out, c->n_out);
     const bool known = hn_op_content(c, 0, cond, &n) && hn_op_known(c, cond[0], &v);
     for (int i = 0; i < c->n_out; i++) {
         const hn_value *a = c->body[0]->out[i].value, *b = c->body[1]->out[i].value;
@@ -103,7 +105,8 @@ static bool trips_known(const hn_call *c, hn_dim *ret)
     int n;
 
     if (!hn_op_has(c, TRIP) || !goes_on(c->body[0]) || !hn_op_content(c, TRIP, trip, &n)) return false;
-    if (hn_op_has(c, COND) && !(hn_op_content(c, COND, cond, &n) && hn_op_known(c, cond[0], &v) && v)) return false;
+    if (hn_op_has(c, COND) && !(hn_op_content(c, COND, cond, &n) && hn_op_known(c, cond[0], &v) && v))
+        return false;
     *ret = hn_dim_max(c->syms, trip[0], 0);
     return true;
 }
@@ -124,14 +127,16 @@ static hone_status check_loop(const hn_call *c, hn_diag *dg)
     }
     if (hn_op_has(c, COND)) HN_TRY(want_flag(c, COND, dg));
     if (body->n_in != c->n_in)
-        return HN_RAISE(dg, HONE_E_MODEL, "the body takes %d values where iteration, condition and %d carried make %d",
+        return HN_RAISE(dg, HONE_E_MODEL,
+                        "the body takes %d values where iteration, condition and %d carried make %d",
                         body->n_in, n_carried, c->n_in);
     if (body->n_out < 1 + n_carried)
-        return HN_RAISE(dg, HONE_E_MODEL, "the body yields %d values where condition and %d carried are needed",
-                        body->n_out, n_carried);
+        return HN_RAISE(dg, HONE_E_MODEL,
+                        "the body yields %d values where condition and %d carried are needed", body->n_out,
+                        n_carried);
     if (c->n_out != body->n_out)
-        return HN_RAISE(dg, HONE_E_MODEL, "loop yields %d values where carried, scans and trips make %d", c->n_out,
-                        body->n_out);
+        return HN_RAISE(dg, HONE_E_MODEL, "loop yields %d values where carried, scans and trips make %d",
+                        c->n_out, body->n_out);
     const hn_value *go = body->out[0].value;
     if (!go || go->type.dtype != HN_BOOL) return HN_RAISE(dg, HONE_E_TYPE, "the body's condition is no bool");
     return HONE_OK;
@@ -186,7 +191,8 @@ static hone_status infer_loop(hn_call *c, hn_diag *dg)
     HN_TRY(check_loop(c, dg));
     const int n_carried = c->n_in - FIRST_CARRIED, last = c->n_out - 1;
     if (!trips_known(c, &trips)) {
-        bound = hn_op_content(c, TRIP, trip, &n) ? hn_dim_max(c->syms, trip[0], 0) : hn_dim_const(c->syms, INT64_MAX);
+        bound = hn_op_content(c, TRIP, trip, &n) ? hn_dim_max(c->syms, trip[0], 0)
+                                                 : hn_dim_const(c->syms, INT64_MAX);
         HN_TRY(hn_op_value_dim(c, last, 0, bound, &trips, dg));
     }
     for (int i = 0; i < n_carried; i++)

@@ -1,7 +1,7 @@
 /*
- * conv: y[n, m, o] = bias[m] + sum over c, k of x[n, c, o * stride + k * dilation - pad] * w[m, c, k], zero in the padding;
- * the channels of group j of x meet the filters of group j only. conv_int: the same on 8-bit integers less their zero
- * points, into i32; padding there is the zero point, so that it counts as zero.
+ * conv: y[n, m, o] = bias[m] + sum over c, k of x[n, c, o * stride + k * dilation - pad] * w[m, c, k], zero
+ * in the padding; the channels of group j of x meet the filters of group j only. conv_int: the same on 8-bit
+ * integers less their zero points, into i32; padding there is the zero point, so that it counts as zero.
  */
 #include "op/window.h"
 
@@ -18,10 +18,12 @@ static hone_status infer_axis(hn_call *c, int axis, hn_diag *dg)
 
     /* floor((in + pads - ((k - 1) * dilation + 1)) / stride) + 1 */
     const hn_dim reach = hn_dim_mul(t, hn_dim_sub(t, k, 1), d);
-    const hn_dim room = hn_dim_sub(t, hn_dim_add(t, c->in[0].dim[2 + axis], hn_window_pads(c, AT, axis)), reach);
+    const hn_dim room =
+        hn_dim_sub(t, hn_dim_add(t, c->in[0].dim[2 + axis], hn_window_pads(c, AT, axis)), reach);
     const hn_dim out = hn_dim_add(t, hn_dim_floordiv(t, hn_dim_sub(t, room, 1), s), 1);
     if (hn_op_known(c, room, &v) && v < 1)
-        return HN_RAISE(dg, HONE_E_SHAPE, "the kernel reaches %lld elements beyond the padded input on spatial axis %d",
+        return HN_RAISE(dg, HONE_E_SHAPE,
+                        "the kernel reaches %lld elements beyond the padded input on spatial axis %d",
                         (long long)(1 - v), axis);
     c->out[0].dim[2 + axis] = out;
     return HONE_OK;
@@ -32,10 +34,13 @@ static hone_status infer_channels(const hn_call *c, hn_diag *dg)
     const int64_t group = c->attr[GROUP].i;
     int64_t cx, cw, m;
 
-    if (group < 1) return HN_RAISE(dg, HONE_E_SHAPE, "group is %lld; it must be at least 1", (long long)group);
-    if (hn_op_known(c, c->in[0].dim[1], &cx) && hn_op_known(c, c->in[1].dim[1], &cw) && (cx % group != 0 || cw != cx / group))
-        return HN_RAISE(dg, HONE_E_SHAPE, "the input has %lld channels but the filters take %lld in %lld groups",
-                        (long long)cx, (long long)cw, (long long)group);
+    if (group < 1)
+        return HN_RAISE(dg, HONE_E_SHAPE, "group is %lld; it must be at least 1", (long long)group);
+    if (hn_op_known(c, c->in[0].dim[1], &cx) && hn_op_known(c, c->in[1].dim[1], &cw) &&
+        (cx % group != 0 || cw != cx / group))
+        return HN_RAISE(dg, HONE_E_SHAPE,
+                        "the input has %lld channels but the filters take %lld in %lld groups", (long long)cx,
+                        (long long)cw, (long long)group);
     if (hn_op_known(c, c->in[1].dim[0], &m) && m % group != 0)
         return HN_RAISE(dg, HONE_E_SHAPE, "%lld filters do not divide into %lld groups", (long long)m,
                         (long long)group);
@@ -76,7 +81,8 @@ typedef struct conv_shape {
     int64_t block; /* output positions at a time: the patches of a block stay near 1 MB */
 } conv_shape;
 
-static hone_status shape_of(const hn_call *c, const hn_view *in, const hn_view *out, conv_shape *s, hn_diag *dg)
+static hone_status shape_of(const hn_call *c, const hn_view *in, const hn_view *out, conv_shape *s,
+                            hn_diag *dg)
 {
     HN_TRY(hn_window_of(c, AT, &in[0].type, &out[0].type, in[1].type.dim + 2, &s->w, dg));
     s->batch = in[0].type.dim[0];
@@ -148,7 +154,8 @@ static hone_status check_zero(const hn_call *c, int zero, int of, hn_diag *dg)
     HN_TRY(hn_op_want_same(c, zero, of, dg));
     if (zero == 2) return hn_op_want_scalar(c, zero, dg);
     HN_TRY(hn_op_want_ranks(c, zero, 0, 1, dg));
-    if (c->in[zero].rank == 0 || hn_op_broadcasts_to(c, &c->in[zero], &(hn_tdesc){ .rank = 1, .dim = { c->in[1].dim[0] } }))
+    if (c->in[zero].rank == 0 ||
+        hn_op_broadcasts_to(c, &c->in[zero], &(hn_tdesc){ .rank = 1, .dim = { c->in[1].dim[0] } }))
         return HONE_OK;
     return HN_RAISE(dg, HONE_E_SHAPE, "the filters' zero point needs one element or one per filter");
 }
@@ -176,7 +183,8 @@ static hone_status ref_int(const hn_call *c, const hn_view *in, hn_view *out, hn
 
     HN_TRY(shape_of(c, in, out, &s, dg));
     const int64_t depth = s.c * s.w.n_k;
-    HN_TRY(hn_op_scratch(in[0].numel + in[1].numel + out[0].numel + depth * s.block, sizeof(double), &scratch, dg));
+    HN_TRY(hn_op_scratch(in[0].numel + in[1].numel + out[0].numel + depth * s.block, sizeof(double), &scratch,
+                         dg));
     double *x = scratch, *w = x + in[0].numel, *y = w + in[1].numel, *patches = y + out[0].numel;
     for (int64_t i = 0; i < in[0].numel; i++)
         x[i] = (double)(in[0].i[i] - zx);

@@ -1,6 +1,7 @@
 /*
- * The transpose of conv as a linear map: x[n, c, i] adds x * w[c, m, k] to y[n, m, i * stride + k * dilation - pad].
- * Extent: (in - 1) * stride + out_pad + (k - 1) * dilation + 1 - pads. Filters are [c, m / group, k...].
+ * The transpose of conv as a linear map: x[n, c, i] adds x * w[c, m, k] to y[n, m, i * stride + k * dilation
+ * - pad]. Extent: (in - 1) * stride + out_pad + (k - 1) * dilation + 1 - pads. Filters are [c, m / group,
+ * k...].
  */
 #include "op/window.h"
 
@@ -28,7 +29,8 @@ static hone_status infer_channels(hn_call *c, hn_diag *dg)
     const int64_t group = c->attr[GROUP].i;
     int64_t n;
 
-    if (group < 1) return HN_RAISE(dg, HONE_E_SHAPE, "group is %lld; it must be at least 1", (long long)group);
+    if (group < 1)
+        return HN_RAISE(dg, HONE_E_SHAPE, "group is %lld; it must be at least 1", (long long)group);
     HN_TRY(hn_op_want_meet(c, 0, 1, 1, 0, NULL, dg));
     if (hn_op_known(c, c->in[1].dim[0], &n) && n % group != 0)
         return HN_RAISE(dg, HONE_E_SHAPE, "%lld channels do not divide into %lld groups", (long long)n,

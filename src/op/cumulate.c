@@ -1,4 +1,5 @@
-/* cumsum and cumprod: each element becomes the sum or product of those up to it; exclusive leaves itself out. */
+/* cumsum and cumprod: each element becomes the sum or product of those up to it; exclusive leaves itself out.
+ */
 #include "op/op_int.h"
 
 enum { AXIS, EXCLUSIVE, REVERSE };
@@ -49,8 +50,10 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
     if (s.n == 0) return HONE_OK;
     for (int64_t o = 0; o < s.outer * s.inner; o++) {
         const int64_t at = o / s.inner * s.n * s.inner + o % s.inner + first;
-        if (hn_dtype_is_float(in[0].type.dtype)) line_f(c, in[0].f + at, out[0].f + at, s.n, step);
-        else line_i(c, in[0].i + at, out[0].i + at, s.n, step);
+        if (hn_dtype_is_float(in[0].type.dtype))
+            line_f(c, in[0].f + at, out[0].f + at, s.n, step);
+        else
+            line_i(c, in[0].i + at, out[0].i + at, s.n, step);
     }
     return HONE_OK;
 }

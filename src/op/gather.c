@@ -6,7 +6,8 @@ enum { AXIS };
 static hone_status resolve(int64_t index, int64_t n, int64_t *ret, hn_diag *dg)
 {
     if (index < -n || index >= n)
-        return HN_RAISE(dg, HONE_E_MODEL, "index %lld is out of range for extent %lld", (long long)index, (long long)n);
+        return HN_RAISE(dg, HONE_E_MODEL, "index %lld is out of range for extent %lld", (long long)index,
+                        (long long)n);
     *ret = index < 0 ? index + n : index;
     return HONE_OK;
 }
@@ -21,8 +22,8 @@ static hone_status infer_gather(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want_int(c, 1, dg));
     HN_TRY(hn_op_want_axis(c, AXIS, x->rank, false, &axis, dg));
     if (x->rank - 1 + index->rank > HN_MAX_RANK)
-        return HN_RAISE(dg, HONE_E_SHAPE, "the result would have rank %d; %d is the most", x->rank - 1 + index->rank,
-                        HN_MAX_RANK);
+        return HN_RAISE(dg, HONE_E_SHAPE, "the result would have rank %d; %d is the most",
+                        x->rank - 1 + index->rank, HN_MAX_RANK);
     c->out[0].dtype = x->dtype;
     for (int d = 0; d < axis; d++)
         c->out[0].dim[n++] = x->dim[d];
@@ -88,7 +89,8 @@ static hone_status infer_elements(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want_axis(c, AXIS, c->in[0].rank, false, &axis, dg));
     for (int d = 0; d < c->in[0].rank; d++) {
         int64_t nx, ni;
-        if (d != axis && hn_op_known(c, c->in[0].dim[d], &nx) && hn_op_known(c, c->in[1].dim[d], &ni) && ni > nx)
+        if (d != axis && hn_op_known(c, c->in[0].dim[d], &nx) && hn_op_known(c, c->in[1].dim[d], &ni) &&
+            ni > nx)
             return HN_RAISE(dg, HONE_E_SHAPE, "the index reaches %lld elements on axis %d but x has %lld",
                             (long long)ni, d, (long long)nx);
     }
@@ -142,14 +144,16 @@ static hone_status infer_nd(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want_int(c, 1, dg));
     HN_TRY(hn_op_want_ranks(c, 1, 1, HN_MAX_RANK, dg));
     if (batch < 0 || batch >= index->rank || batch > x->rank)
-        return HN_RAISE(dg, HONE_E_SHAPE, "batch_dims %lld is too many for ranks %d and %d", (long long)batch, x->rank,
-                        index->rank);
+        return HN_RAISE(dg, HONE_E_SHAPE, "batch_dims %lld is too many for ranks %d and %d", (long long)batch,
+                        x->rank, index->rank);
     if (!hn_op_known(c, index->dim[index->rank - 1], &depth))
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the length of the index tuples must be known");
     if (depth < 0 || batch + depth > x->rank)
-        return HN_RAISE(dg, HONE_E_SHAPE, "index tuples of %lld entries exceed rank %d", (long long)depth, x->rank);
+        return HN_RAISE(dg, HONE_E_SHAPE, "index tuples of %lld entries exceed rank %d", (long long)depth,
+                        x->rank);
     const int64_t rank = index->rank - 1 + x->rank - batch - depth;
-    if (rank > HN_MAX_RANK) return HN_RAISE(dg, HONE_E_SHAPE, "the result would have rank %lld", (long long)rank);
+    if (rank > HN_MAX_RANK)
+        return HN_RAISE(dg, HONE_E_SHAPE, "the result would have rank %lld", (long long)rank);
     c->out[0].dtype = x->dtype;
     for (int d = 0; d < index->rank - 1; d++) {
         c->out[0].dim[n] = index->dim[d];

@@ -78,8 +78,10 @@ static hone_status ref_iota(const hn_call *c, const hn_view *in, hn_view *out, h
     const bool is_float = hn_dtype_is_float(out[0].type.dtype);
     for (int64_t o = 0; o < out[0].numel; o++) {
         const int64_t i = o / s.inner % s.n;
-        if (is_float) out[0].f[o] = (double)i;
-        else out[0].i[o] = i;
+        if (is_float)
+            out[0].f[o] = (double)i;
+        else
+            out[0].i[o] = i;
     }
     return HONE_OK;
 }

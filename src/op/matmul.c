@@ -1,6 +1,6 @@
 /*
- * matmul: [.., m, k] x [.., k, n] -> [.., m, n], leading axes broadcast; trans_a and trans_b say that the stored matrix is
- * the transpose. matmul_int: the same on 8-bit integers less their zero points, into i32.
+ * matmul: [.., m, k] x [.., k, n] -> [.., m, n], leading axes broadcast; trans_a and trans_b say that the
+ * stored matrix is the transpose. matmul_int: the same on 8-bit integers less their zero points, into i32.
  */
 #include "op/window.h"
 
@@ -111,10 +111,13 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
     walk_batches(&w, &in[0].type, &in[1].type, &out[0].type);
     while (hn_walk_next(&w))
         for (int64_t i = 0; i < w.run; i++) {
-            const int64_t a = (w.at[0] + i * w.step[0]) * s.m * s.k, b = (w.at[1] + i * w.step[1]) * s.k * s.n;
+            const int64_t a = (w.at[0] + i * w.step[0]) * s.m * s.k,
+                          b = (w.at[1] + i * w.step[1]) * s.k * s.n;
             const int64_t y = (w.pos + i) * s.m * s.n;
-            if (hn_dtype_is_float(in[0].type.dtype)) product_f(&s, in[0].f + a, in[1].f + b, scratch, out[0].f + y);
-            else product_i(&s, in[0].i + a, in[1].i + b, out[0].i + y);
+            if (hn_dtype_is_float(in[0].type.dtype))
+                product_f(&s, in[0].f + a, in[1].f + b, scratch, out[0].f + y);
+            else
+                product_i(&s, in[0].i + a, in[1].i + b, out[0].i + y);
         }
     free(scratch);
     return HONE_OK;
@@ -125,8 +128,9 @@ static void work(const hn_call *c, hn_work *ret)
     const hn_tdesc *a = &c->in[0];
     const bool ta = c->op->id == HN_OP_matmul && c->attr[TRANS_A].i;
 
-    *ret = (hn_work){ .flops = 2 * hn_op_count(c, &c->out[0]) * hn_op_extent(c, a->dim[a->rank - (ta ? 2 : 1)]),
-                      .bytes = hn_op_bytes(c) };
+    *ret =
+        (hn_work){ .flops = 2 * hn_op_count(c, &c->out[0]) * hn_op_extent(c, a->dim[a->rank - (ta ? 2 : 1)]),
+                   .bytes = hn_op_bytes(c) };
 }
 
 const hn_op_def hn_op_matmul = {
@@ -215,8 +219,8 @@ static hone_status ref_int(const hn_call *c, const hn_view *in, hn_view *out, hn
     walk_batches(&w, &in[0].type, &in[1].type, &out[0].type);
     while (hn_walk_next(&w))
         for (int64_t i = 0; i < w.run; i++) {
-            product_f(&s, a + (w.at[0] + i * w.step[0]) * s.m * s.k, b + (w.at[1] + i * w.step[1]) * s.k * s.n, NULL,
-                      y);
+            product_f(&s, a + (w.at[0] + i * w.step[0]) * s.m * s.k,
+                      b + (w.at[1] + i * w.step[1]) * s.k * s.n, NULL, y);
             for (int64_t e = 0; e < s.m * s.n; e++)
                 out[0].i[(w.pos + i) * s.m * s.n + e] = (int64_t)y[e];
         }

@@ -1,7 +1,8 @@
 /*
- * nms: greedy non-maximum suppression per batch and class. Boxes go by falling score (of equals the lower index); a box is
- * taken when its score exceeds the threshold and its intersection over union with no box taken before exceeds the limit.
- * Boxes are [y1, x1, y2, x2] with corners in any order, or [x, y, width, height] around a centre.
+ * nms: greedy non-maximum suppression per batch and class. Boxes go by falling score (of equals the lower
+ * index); a box is taken when its score exceeds the threshold and its intersection over union with no box
+ * taken before exceeds the limit. Boxes are [y1, x1, y2, x2] with corners in any order, or [x, y, width,
+ * height] around a centre.
  */
 #include "op/op_int.h"
 
@@ -26,8 +27,10 @@ static hone_status infer(hn_call *c, hn_diag *dg)
     if (hn_op_has(c, MAX_PER_CLASS)) {
         HN_TRY(hn_op_want_dtype(c, MAX_PER_CLASS, HN_I64, dg));
         HN_TRY(hn_op_want_scalar(c, MAX_PER_CLASS, dg));
-        if (hn_op_content(c, MAX_PER_CLASS, most_each, &one)) per = hn_dim_min(t, per, hn_dim_max(t, most_each[0], 0));
-    } else per = 0;
+        if (hn_op_content(c, MAX_PER_CLASS, most_each, &one))
+            per = hn_dim_min(t, per, hn_dim_max(t, most_each[0], 0));
+    } else
+        per = 0;
     for (int i = IOU; i <= SCORE; i++)
         if (hn_op_has(c, i)) {
             HN_TRY(hn_op_want_float(c, i, dg));
@@ -76,7 +79,8 @@ typedef struct limits {
 } limits;
 
 /* Boxes of one class, best first, into taken; yields how many. order is scratch for n. */
-static int64_t pick(const double *boxes, double *score, int64_t n, const limits *lim, int64_t *order, int64_t *taken)
+static int64_t pick(const double *boxes, double *score, int64_t n, const limits *lim, int64_t *order,
+                    int64_t *taken)
 {
     int64_t m = 0, k = 0;
 
@@ -95,7 +99,8 @@ static int64_t pick(const double *boxes, double *score, int64_t n, const limits 
 
 static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
-    const int64_t batches = in[SCORES].type.dim[0], classes = in[SCORES].type.dim[1], n = in[SCORES].type.dim[2];
+    const int64_t batches = in[SCORES].type.dim[0], classes = in[SCORES].type.dim[1],
+                  n = in[SCORES].type.dim[2];
     const limits lim = { .max = hn_op_has(c, MAX_PER_CLASS) ? in[MAX_PER_CLASS].i[0] : 0,
                          .iou = hn_op_has(c, IOU) ? in[IOU].f[0] : 0,
                          .has_score = hn_op_has(c, SCORE),
@@ -107,7 +112,8 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
     HN_TRY(hn_op_scratch(2 * n, sizeof(int64_t), &scratch, dg));
     int64_t *order = scratch, *taken = order + n;
     for (int64_t k = 0; k < batches * classes; k++) {
-        const int64_t got = pick(in[BOXES].f + k / classes * n * 4, in[SCORES].f + k * n, n, &lim, order, taken);
+        const int64_t got =
+            pick(in[BOXES].f + k / classes * n * 4, in[SCORES].f + k * n, n, &lim, order, taken);
         for (int64_t i = 0; i < got; i++, count++) {
             int64_t *row = out[0].i + 3 * count;
             row[0] = k / classes;

@@ -11,9 +11,10 @@ static hone_status infer(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want_number(c, 0, dg));
     HN_TRY(hn_op_want_rank(c, 1, 1, dg));
     if (hn_op_known(c, c->in[1].dim[0], &n) && n != 2)
-        return HN_RAISE(dg, HONE_E_SHAPE, "values holds %lld elements where off and on are needed", (long long)n);
-    if (c->in[0].rank + 1 > HN_MAX_RANK) return HN_RAISE(dg, HONE_E_SHAPE, "the result would have rank %d",
-                                                         c->in[0].rank + 1);
+        return HN_RAISE(dg, HONE_E_SHAPE, "values holds %lld elements where off and on are needed",
+                        (long long)n);
+    if (c->in[0].rank + 1 > HN_MAX_RANK)
+        return HN_RAISE(dg, HONE_E_SHAPE, "the result would have rank %d", c->in[0].rank + 1);
     HN_TRY(hn_op_want_axis(c, AXIS, c->in[0].rank + 1, false, &axis, dg));
     HN_TRY(hn_op_want_extent(c, c->attr[DIM].i, "the depth", dg));
     c->out[0].dtype = c->in[1].dtype;
@@ -32,7 +33,8 @@ static int64_t place(const hn_view *index, int64_t i, int64_t depth)
         const double v = index->f[i];
         if (!(v >= -(double)depth && v < (double)depth) || v != floor(v)) return -1;
         k = (int64_t)v;
-    } else k = index->i[i];
+    } else
+        k = index->i[i];
     if (k < -depth || k >= depth) return -1;
     return k < 0 ? k + depth : k;
 }

@@ -138,8 +138,8 @@ hone_status hn_op_want_meet(const hn_call *c, int i, int x, int j, int y, hn_dim
     hn_dim d;
 
     if (!hn_op_meet(c, a, b, &d))
-        return HN_RAISE(dg, HONE_E_SHAPE, "axis %d of operand %d is %lld but axis %d of operand %d is %lld", x, i,
-                        (long long)a, y, j, (long long)b);
+        return HN_RAISE(dg, HONE_E_SHAPE, "axis %d of operand %d is %lld but axis %d of operand %d is %lld",
+                        x, i, (long long)a, y, j, (long long)b);
     if (ret) *ret = d;
     return HONE_OK;
 }
@@ -157,8 +157,7 @@ hone_status hn_op_dims_attr(const hn_call *c, int attr, hn_tdesc *ret, hn_diag *
 {
     const hn_attr *a = &c->attr[attr];
 
-    if (a->n > HN_MAX_RANK)
-        return HN_RAISE(dg, HONE_E_SHAPE, "rank %d is more than %d", a->n, HN_MAX_RANK);
+    if (a->n > HN_MAX_RANK) return HN_RAISE(dg, HONE_E_SHAPE, "rank %d is more than %d", a->n, HN_MAX_RANK);
     ret->rank = a->n;
     for (int i = 0; i < a->n; i++) {
         HN_TRY(hn_op_want_extent(c, a->is[i], "an extent", dg));
@@ -174,7 +173,8 @@ hone_status hn_op_want_broadcast(const hn_call *c, int n, hn_tdesc *ret, hn_diag
 
     for (int i = 0; i < n; i++) {
         if (!hn_op_has(c, i)) continue;
-        if (first) *ret = c->in[i];
+        if (first)
+            *ret = c->in[i];
         else {
             const hn_tdesc have = *ret;
             HN_TRY(hn_broadcast_dims(c->syms, &have, &c->in[i], ret, dg));
@@ -224,7 +224,8 @@ hone_status hn_op_value_dim(const hn_call *c, int out, int elem, hn_dim hi, hn_d
     int64_t lo, top;
 
     if (!c->value_dim)
-        return HN_RAISE(dg, HONE_E_INTERNAL, "the extent of a data-dependent result was asked without a graph");
+        return HN_RAISE(dg, HONE_E_INTERNAL,
+                        "the extent of a data-dependent result was asked without a graph");
     hn_dim_bounds(c->syms, hi, &lo, &top);
     const hn_dim d = c->value_dim(c->user, out, elem);
     hn_sym *s = hn_sym_get(c->syms, d);

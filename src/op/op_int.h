@@ -1,4 +1,5 @@
-/* Shared by the op files: schema rows, checks for inference, walking of working-form tensors, tolerances, work. */
+/* Shared by the op files: schema rows, checks for inference, walking of working-form tensors, tolerances,
+ * work. */
 #ifndef HN_OP_OP_INT_H
 #define HN_OP_OP_INT_H
 
@@ -9,69 +10,116 @@
 
 #include "ir/op.h"
 
-/* Every op's definition, hn_op_<name>, each in its own file; declared here so that each file sees a prototype. */
+/* Every op's definition, hn_op_<name>, each in its own file; declared here so that each file sees a
+ * prototype. */
 #define X(id_, name_) extern const hn_op_def hn_op_##name_;
 #include "ir/ops.def"
 #undef X
 
-/** The first fields of a definition: `const hn_op_def hn_op_neg = { HN_OP_ID(neg, 1, 1, 1, 1), .doc = ... };` */
+/** The first fields of a definition: `const hn_op_def hn_op_neg = { HN_OP_ID(neg, 1, 1, 1, 1), .doc = ... };`
+ */
 #define HN_OP_ID(name_, min_in_, max_in_, min_out_, max_out_)                                                \
     .id = HN_OP_##name_, .name = #name_, .min_in = (min_in_), .max_in = (max_in_), .min_out = (min_out_),    \
     .max_out = (max_out_)
 
-/* ---- schema rows: .attrs and .n_attr at once; enumerate the indices beside it (`enum { AXIS, KEEP };`) ---- */
+/* ---- schema rows: .attrs and .n_attr at once; enumerate the indices beside it (`enum { AXIS, KEEP };`) ----
+ */
 #define HN_OP_ATTRS(...)                                                                                     \
-    .attrs = { __VA_ARGS__ }, .n_attr = (int)(sizeof((hn_attr_schema[]){ __VA_ARGS__ }) / sizeof(hn_attr_schema))
-#define HN_S_INT(name_, d_)   { .name = (name_), .kind = HN_ATTR_INT, .dflt_i = (d_) }
-#define HN_S_INT_REQ(name_)   { .name = (name_), .kind = HN_ATTR_INT, .required = true }
+    .attrs = { __VA_ARGS__ },                                                                                \
+    .n_attr = (int)(sizeof((hn_attr_schema[]){ __VA_ARGS__ }) / sizeof(hn_attr_schema))
+#define HN_S_INT(name_, d_)                                                                                  \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_INT, .dflt_i = (d_)                                                 \
+    }
+#define HN_S_INT_REQ(name_)                                                                                  \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_INT, .required = true                                               \
+    }
 #define HN_S_ENUM(name_, d_, values_)                                                                        \
-    { .name = (name_), .kind = HN_ATTR_INT, .dflt_i = (d_), .values = (values_) }
-#define HN_S_FLOAT(name_, d_) { .name = (name_), .kind = HN_ATTR_FLOAT, .dflt_f = (d_) }
-#define HN_S_INTS(name_)      { .name = (name_), .kind = HN_ATTR_INTS } /* default: empty */
-#define HN_S_INTS_REQ(name_)  { .name = (name_), .kind = HN_ATTR_INTS, .required = true }
-#define HN_S_FLOATS(name_)    { .name = (name_), .kind = HN_ATTR_FLOATS }
-#define HN_S_DIM_REQ(name_)   { .name = (name_), .kind = HN_ATTR_DIM, .required = true }
-#define HN_S_DIM(name_, d_)   { .name = (name_), .kind = HN_ATTR_DIM, .dflt_i = (d_) }
-#define HN_S_DIMS(name_)      { .name = (name_), .kind = HN_ATTR_DIMS }
-#define HN_S_DIMS_REQ(name_)  { .name = (name_), .kind = HN_ATTR_DIMS, .required = true }
-#define HN_S_DTYPE(name_, d_) { .name = (name_), .kind = HN_ATTR_DTYPE, .dflt_i = (d_) }
-#define HN_S_DTYPE_REQ(name_) { .name = (name_), .kind = HN_ATTR_DTYPE, .required = true }
-#define HN_S_STR(name_, d_)   { .name = (name_), .kind = HN_ATTR_STR, .dflt_s = (d_) }
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_INT, .dflt_i = (d_), .values = (values_)                            \
+    }
+#define HN_S_FLOAT(name_, d_)                                                                                \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_FLOAT, .dflt_f = (d_)                                               \
+    }
+#define HN_S_INTS(name_)                                                                                     \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_INTS                                                                \
+    } /* default: empty */
+#define HN_S_INTS_REQ(name_)                                                                                 \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_INTS, .required = true                                              \
+    }
+#define HN_S_FLOATS(name_)                                                                                   \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_FLOATS                                                              \
+    }
+#define HN_S_DIM_REQ(name_)                                                                                  \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_DIM, .required = true                                               \
+    }
+#define HN_S_DIM(name_, d_)                                                                                  \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_DIM, .dflt_i = (d_)                                                 \
+    }
+#define HN_S_DIMS(name_)                                                                                     \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_DIMS                                                                \
+    }
+#define HN_S_DIMS_REQ(name_)                                                                                 \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_DIMS, .required = true                                              \
+    }
+#define HN_S_DTYPE(name_, d_)                                                                                \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_DTYPE, .dflt_i = (d_)                                               \
+    }
+#define HN_S_DTYPE_REQ(name_)                                                                                \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_DTYPE, .required = true                                             \
+    }
+#define HN_S_STR(name_, d_)                                                                                  \
+    {                                                                                                        \
+        .name = (name_), .kind = HN_ATTR_STR, .dflt_s = (d_)                                                 \
+    }
 
 /* ---- tolerances ---- */
 /**
- * k correctly rounded steps in the output's dtype: rel = k * unit roundoff, abs = k * half the subnormal spacing. For
- * an op whose reference is exact up to double rounding, k counts the roundings (and, for transcendental functions, the
- * allowance in half-ulps) of a kernel computing in that dtype. Kernels computing halves in f32 stay well inside.
+ * k correctly rounded steps in the output's dtype: rel = k * unit roundoff, abs = k * half the subnormal
+ * spacing. For an op whose reference is exact up to double rounding, k counts the roundings (and, for
+ * transcendental functions, the allowance in half-ulps) of a kernel computing in that dtype. Kernels
+ * computing halves in f32 stay well inside.
  */
 #define HN_OP_TOL(k_)                                                                                        \
     {                                                                                                        \
-        [HN_F64] = { .rel = (k_) * 0x1p-53, .abs = (k_) * 0x1p-1074 },                                       \
-        [HN_F32] = { .rel = (k_) * 0x1p-24, .abs = (k_) * 0x1p-150 },                                        \
-        [HN_F16] = { .rel = (k_) * 0x1p-11, .abs = (k_) * 0x1p-25 },                                         \
-        [HN_BF16] = { .rel = (k_) * 0x1p-8, .abs = (k_) * 0x1p-134 },                                        \
-        [HN_F8E4M3FN] = { .rel = (k_) * 0x1p-4, .abs = (k_) * 0x1p-10 },                                     \
-        [HN_F8E4M3FNUZ] = { .rel = (k_) * 0x1p-4, .abs = (k_) * 0x1p-11 },                                   \
-        [HN_F8E5M2] = { .rel = (k_) * 0x1p-3, .abs = (k_) * 0x1p-17 },                                       \
-        [HN_F8E5M2FNUZ] = { .rel = (k_) * 0x1p-3, .abs = (k_) * 0x1p-18 },                                   \
-        [HN_F8E8M0] = { .rel = (k_) * 0x1p-1, .abs = 0 },                                                    \
-        [HN_F4E2M1] = { .rel = (k_) * 0x1p-2, .abs = (k_) * 0.25 },                                          \
+        [HN_F64] = { .rel = (k_)*0x1p-53, .abs = (k_)*0x1p-1074 },                                           \
+        [HN_F32] = { .rel = (k_)*0x1p-24, .abs = (k_)*0x1p-150 },                                            \
+        [HN_F16] = { .rel = (k_)*0x1p-11, .abs = (k_)*0x1p-25 },                                             \
+        [HN_BF16] = { .rel = (k_)*0x1p-8, .abs = (k_)*0x1p-134 },                                            \
+        [HN_F8E4M3FN] = { .rel = (k_)*0x1p-4, .abs = (k_)*0x1p-10 },                                         \
+        [HN_F8E4M3FNUZ] = { .rel = (k_)*0x1p-4, .abs = (k_)*0x1p-11 },                                       \
+        [HN_F8E5M2] = { .rel = (k_)*0x1p-3, .abs = (k_)*0x1p-17 },                                           \
+        [HN_F8E5M2FNUZ] = { .rel = (k_)*0x1p-3, .abs = (k_)*0x1p-18 },                                       \
+        [HN_F8E8M0] = { .rel = (k_)*0x1p-1, .abs = 0 },                                                      \
+        [HN_F4E2M1] = { .rel = (k_)*0x1p-2, .abs = (k_)*0.25 },                                              \
     }
 /**
- * A sum of products or terms done in the dtype or wider: rel_ of the magnitude that the operands' scale gives. Since
- * sums cancel, the bound is absolute: abs_ roundings of a value of the size of 1, for test operands within [-1, 1] and up
- * to 4096 terms whose rounding errors add like a random walk (sqrt(4096) = 64 half-ulps).
+ * A sum of products or terms done in the dtype or wider: rel_ of the magnitude that the operands' scale
+ * gives. Since sums cancel, the bound is absolute: abs_ roundings of a value of the size of 1, for test
+ * operands within [-1, 1] and up to 4096 terms whose rounding errors add like a random walk (sqrt(4096) = 64
+ * half-ulps).
  */
 #define HN_OP_TOL_SUM(rel_, abs_)                                                                            \
     {                                                                                                        \
-        [HN_F64] = { .rel = (rel_) * 0x1p-53, .abs = (abs_) * 0x1p-53 },                                     \
-        [HN_F32] = { .rel = (rel_) * 0x1p-24, .abs = (abs_) * 0x1p-24 },                                     \
-        [HN_F16] = { .rel = (rel_) * 0x1p-11, .abs = (abs_) * 0x1p-11 },                                     \
-        [HN_BF16] = { .rel = (rel_) * 0x1p-8, .abs = (abs_) * 0x1p-8 },                                      \
-        [HN_F8E4M3FN] = { .rel = (rel_) * 0x1p-4, .abs = (abs_) * 0x1p-4 },                                  \
-        [HN_F8E4M3FNUZ] = { .rel = (rel_) * 0x1p-4, .abs = (abs_) * 0x1p-4 },                                \
-        [HN_F8E5M2] = { .rel = (rel_) * 0x1p-3, .abs = (abs_) * 0x1p-3 },                                    \
-        [HN_F8E5M2FNUZ] = { .rel = (rel_) * 0x1p-3, .abs = (abs_) * 0x1p-3 },                                \
+        [HN_F64] = { .rel = (rel_)*0x1p-53, .abs = (abs_)*0x1p-53 },                                         \
+        [HN_F32] = { .rel = (rel_)*0x1p-24, .abs = (abs_)*0x1p-24 },                                         \
+        [HN_F16] = { .rel = (rel_)*0x1p-11, .abs = (abs_)*0x1p-11 },                                         \
+        [HN_BF16] = { .rel = (rel_)*0x1p-8, .abs = (abs_)*0x1p-8 },                                          \
+        [HN_F8E4M3FN] = { .rel = (rel_)*0x1p-4, .abs = (abs_)*0x1p-4 },                                      \
+        [HN_F8E4M3FNUZ] = { .rel = (rel_)*0x1p-4, .abs = (abs_)*0x1p-4 },                                    \
+        [HN_F8E5M2] = { .rel = (rel_)*0x1p-3, .abs = (abs_)*0x1p-3 },                                        \
+        [HN_F8E5M2FNUZ] = { .rel = (rel_)*0x1p-3, .abs = (abs_)*0x1p-3 },                                    \
     }
 
 /* ---- checks for inference; operands are counted from 0 in messages ---- */
@@ -81,7 +129,8 @@ static inline bool hn_op_has(const hn_call *c, int i)
 }
 /** Operand i is present. */
 hone_status hn_op_want(const hn_call *c, int i, hn_diag *dg);
-/** Operand i is present and of a float dtype / an integer dtype (bool excluded) / float or integer / exactly t. */
+/** Operand i is present and of a float dtype / an integer dtype (bool excluded) / float or integer / exactly
+ * t. */
 hone_status hn_op_want_float(const hn_call *c, int i, hn_diag *dg);
 hone_status hn_op_want_int(const hn_call *c, int i, hn_diag *dg);
 hone_status hn_op_want_number(const hn_call *c, int i, hn_diag *dg);
@@ -93,7 +142,8 @@ hone_status hn_op_want_rank(const hn_call *c, int i, int rank, hn_diag *dg);
 hone_status hn_op_want_ranks(const hn_call *c, int i, int lo, int hi, hn_diag *dg);
 /** Operand i is present and holds one element, of rank 0 or of shape [1]. */
 hone_status hn_op_want_scalar(const hn_call *c, int i, hn_diag *dg);
-/** Integer attribute `attr` (schema index) as an axis of a tensor of this rank; end_ok also allows axis == rank. */
+/** Integer attribute `attr` (schema index) as an axis of a tensor of this rank; end_ok also allows axis ==
+ * rank. */
 hone_status hn_op_want_axis(const hn_call *c, int attr, int rank, bool end_ok, int *ret, hn_diag *dg);
 /** Integer attribute `attr` within [lo, hi]. */
 hone_status hn_op_want_attr(const hn_call *c, int attr, int64_t lo, int64_t hi, hn_diag *dg);
@@ -102,13 +152,16 @@ hone_status hn_op_want_list(const hn_call *c, int attr, int n, hn_diag *dg);
 /** Attribute `attr` names a dtype. */
 hone_status hn_op_want_dtype_attr(const hn_call *c, int attr, hn_diag *dg);
 
-/** The extent two dims that must be equal have: the known one where one is; false when both are known and differ. */
+/** The extent two dims that must be equal have: the known one where one is; false when both are known and
+ * differ. */
 bool hn_op_meet(const hn_call *c, hn_dim a, hn_dim b, hn_dim *ret);
-/** Axis x of operand i and axis y of operand j agree (hn_op_meet), else a raise naming both; ret may be NULL. */
+/** Axis x of operand i and axis y of operand j agree (hn_op_meet), else a raise naming both; ret may be NULL.
+ */
 hone_status hn_op_want_meet(const hn_call *c, int i, int x, int j, int y, hn_dim *ret, hn_diag *dg);
 /** An extent known to be negative is an error. */
 hone_status hn_op_want_extent(const hn_call *c, hn_dim d, const char *what, hn_diag *dg);
-/** dims [0, n) of the attribute list as extents, each checked by hn_op_want_extent; rank at most HN_MAX_RANK. */
+/** dims [0, n) of the attribute list as extents, each checked by hn_op_want_extent; rank at most HN_MAX_RANK.
+ */
 hone_status hn_op_dims_attr(const hn_call *c, int attr, hn_tdesc *ret, hn_diag *dg);
 /** NumPy broadcast of the present operands among the first n; dtype is left alone. */
 hone_status hn_op_want_broadcast(const hn_call *c, int n, hn_tdesc *ret, hn_diag *dg);
@@ -121,8 +174,8 @@ hone_status hn_op_infer_same_float(hn_call *c, hn_diag *dg);
 hone_status hn_op_infer_same_number(hn_call *c, hn_diag *dg);
 
 /**
- * The symbol for element `elem` of int64 output `out`, bounded to [0, hi] (hi's own upper bound when symbolic).
- * Without a value_dim callback it raises HONE_E_INTERNAL.
+ * The symbol for element `elem` of int64 output `out`, bounded to [0, hi] (hi's own upper bound when
+ * symbolic). Without a value_dim callback it raises HONE_E_INTERNAL.
  */
 hone_status hn_op_value_dim(const hn_call *c, int out, int elem, hn_dim hi, hn_dim *ret, hn_diag *dg);
 
@@ -153,8 +206,8 @@ typedef struct hn_split3 {
 hn_split3 hn_op_split(const hn_tdesc *t, int axis);
 
 /**
- * Walks an index space in row-major order, in runs along the innermost (merged) axis, for up to HN_WALK_MAX operands
- * with strides of their own:
+ * Walks an index space in row-major order, in runs along the innermost (merged) axis, for up to HN_WALK_MAX
+ * operands with strides of their own:
  *
  *     hn_walk w;
  *     hn_walk_init(&w, &out->type);
@@ -165,10 +218,10 @@ hn_split3 hn_op_split(const hn_tdesc *t, int axis);
  */
 enum { HN_WALK_MAX = 6 };
 typedef struct hn_walk {
-    int64_t run;                /* elements of this run */
-    int64_t pos;                /* its first element's row-major number in the space */
-    int64_t at[HN_WALK_MAX];    /* operand offsets at the run's start */
-    int64_t step[HN_WALK_MAX];  /* operand strides along the run */
+    int64_t run;               /* elements of this run */
+    int64_t pos;               /* its first element's row-major number in the space */
+    int64_t at[HN_WALK_MAX];   /* operand offsets at the run's start */
+    int64_t step[HN_WALK_MAX]; /* operand strides along the run */
     /* private */
     int rank, n_op;
     bool started;

@@ -4,8 +4,8 @@
  *     constant   0 0 | a b c | 0 0        edge   a a | a b c | c c
  *     reflect    c b | a b c | b a        wrap   b c | a b c | a b
  *
- * Reflections repeat when a pad is longer than the axis, as NumPy's do. Reflecting fewer than two elements, and edge or
- * wrap of none, is an error.
+ * Reflections repeat when a pad is longer than the axis, as NumPy's do. Reflecting fewer than two elements,
+ * and edge or wrap of none, is an error.
  */
 #include "op/op_int.h"
 
@@ -17,7 +17,8 @@ typedef struct pad_axis {
     int64_t crop, n, before; /* elements cropped at the front, left, added at the front */
 } pad_axis;
 
-static hone_status resolve(int64_t mode, int axis, int64_t n, const int64_t pads[2], pad_axis *ret, hn_diag *dg)
+static hone_status resolve(int64_t mode, int axis, int64_t n, const int64_t pads[2], pad_axis *ret,
+                           hn_diag *dg)
 {
     if (pads[0] < -n || pads[1] < -n)
         return HN_RAISE(dg, HONE_E_SHAPE, "pads %lld and %lld crop more than the %lld elements of axis %d",
@@ -30,8 +31,11 @@ static hone_status resolve(int64_t mode, int axis, int64_t n, const int64_t pads
                         (long long)pads[0], (long long)pads[1], (long long)n, axis);
     const bool grows = pads[0] > 0 || pads[1] > 0;
     if (grows && mode != CONSTANT && ret->n < (mode == REFLECT ? 2 : 1))
-        return HN_RAISE(dg, HONE_E_SHAPE, "axis %d has too few elements (%lld) to %s", axis, (long long)ret->n,
-                        mode == REFLECT ? "reflect" : mode == EDGE ? "repeat its edge" : "wrap around");
+        return HN_RAISE(dg, HONE_E_SHAPE, "axis %d has too few elements (%lld) to %s", axis,
+                        (long long)ret->n,
+                        mode == REFLECT ? "reflect"
+                        : mode == EDGE  ? "repeat its edge"
+                                        : "wrap around");
     return HONE_OK;
 }
 
@@ -78,7 +82,8 @@ static int64_t source(int64_t mode, const pad_axis *a, int64_t i)
     return m < a->n ? m : period - m;
 }
 
-static int64_t locate(int64_t mode, const pad_axis *axis, const int64_t *stride, const int64_t *index, int rank)
+static int64_t locate(int64_t mode, const pad_axis *axis, const int64_t *stride, const int64_t *index,
+                      int rank)
 {
     int64_t at = 0;
 

@@ -1,6 +1,7 @@
 /*
- * Pooling over the spatial axes of [n, c, s...]. The output extents are given: whoever builds the node has applied the
- * rounding mode. Padding never takes part in a maximum; a window that meets padding alone gives the lowest value (max) or 0.
+ * Pooling over the spatial axes of [n, c, s...]. The output extents are given: whoever builds the node has
+ * applied the rounding mode. Padding never takes part in a maximum; a window that meets padding alone gives
+ * the lowest value (max) or 0.
  */
 #include "op/window.h"
 
@@ -62,7 +63,8 @@ static hone_status infer_lp(hn_call *c, hn_diag *dg)
 }
 
 /* ---- references ---- */
-/* The window of one output position, clipped to the input: kernel positions [lo, hi) per axis meet elements. */
+/* The window of one output position, clipped to the input: kernel positions [lo, hi) per axis meet elements.
+ */
 typedef struct clipped {
     int64_t lo[HN_MAX_RANK], hi[HN_MAX_RANK], base[HN_MAX_RANK];
     int64_t n, n_padded; /* kernel positions within the input, within the padded input */
@@ -118,7 +120,8 @@ static int64_t column_major(const hn_window *w, int64_t at)
     return r;
 }
 
-static hone_status window_of(const hn_call *c, const hn_view *in, const hn_view *out, hn_window *w, hn_diag *dg)
+static hone_status window_of(const hn_call *c, const hn_view *in, const hn_view *out, hn_window *w,
+                             hn_diag *dg)
 {
     return hn_window_of(c, AT, &in[0].type, &out[0].type, c->attr[KERNEL].is, w, dg);
 }
@@ -155,8 +158,10 @@ static hone_status ref_max(const hn_call *c, const hn_view *in, hn_view *out, hn
         clipped cl;
         clip_window(&w, o % w.n_out, &cl);
         const int64_t best = largest(&in[0], &w, &cl, plane);
-        if (hn_dtype_is_float(t)) out[0].f[o] = best < 0 ? -INFINITY : in[0].f[best];
-        else out[0].i[o] = best < 0 ? lowest(t) : in[0].i[best];
+        if (hn_dtype_is_float(t))
+            out[0].f[o] = best < 0 ? -INFINITY : in[0].f[best];
+        else
+            out[0].i[o] = best < 0 ? lowest(t) : in[0].i[best];
         if (c->n_out > 1)
             out[1].i[o] = best < 0 ? plane : columns ? plane + column_major(&w, best - plane) : best;
     }

@@ -1,6 +1,7 @@
 /*
- * Random tensors. Element i of a node with a seed is a pure function of (seed, i): the bits are SplitMix64's output for
- * counter i (Steele, Lea, Flood 2014), so references and kernels agree in any order and on any number of threads.
+ * Random tensors. Element i of a node with a seed is a pure function of (seed, i): the bits are SplitMix64's
+ * output for counter i (Steele, Lea, Flood 2014), so references and kernels agree in any order and on any
+ * number of threads.
  *
  *     uniform in [0, 1): top 24 bits / 2^24
  *     normal: Box and Muller's transform of the uniforms 2i (moved to (0, 1]) and 2i + 1
@@ -65,8 +66,8 @@ static hone_status ref_normal(const hn_call *c, const hn_view *in, hn_view *out,
     return HONE_OK;
 }
 
-/* Two roundings for the affine map; ten half-ulps of sqrt, log and cos on top for the normal, whose small values are
- * differences of nothing. */
+/* Two roundings for the affine map; ten half-ulps of sqrt, log and cos on top for the normal, whose small
+ * values are differences of nothing. */
 const hn_op_def hn_op_random_uniform = {
     HN_OP_ID(random_uniform, 0, 0, 1, 1),
     .doc = "uniform in [lo, hi)",
@@ -83,8 +84,8 @@ const hn_op_def hn_op_random_normal = {
     HN_OP_ID(random_normal, 0, 0, 1, 1),
     .doc = "normally distributed around mean",
     .traits = HN_TRAIT_RANDOM,
-    HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32), HN_S_DIMS_REQ("dim"), HN_S_FLOAT("mean", 0), HN_S_FLOAT("scale", 1),
-                HN_S_INT("seed", 0)),
+    HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32), HN_S_DIMS_REQ("dim"), HN_S_FLOAT("mean", 0),
+                HN_S_FLOAT("scale", 1), HN_S_INT("seed", 0)),
     .infer = infer_shaped,
     .ref = ref_normal,
     .work = hn_op_work_math,
@@ -112,19 +113,18 @@ static hone_status ref_bernoulli(const hn_call *c, const hn_view *in, hn_view *o
 
     for (int64_t i = 0; i < out[0].numel; i++) {
         const bool hit = uniform(c->attr[SEED].i, (uint64_t)i) < in[0].f[i];
-        if (is_float) out[0].f[i] = hit;
-        else out[0].i[i] = hit;
+        if (is_float)
+            out[0].f[i] = hit;
+        else
+            out[0].i[i] = hit;
     }
     return HONE_OK;
 }
 
 const hn_op_def hn_op_bernoulli = {
-    HN_OP_ID(bernoulli, 1, 1, 1, 1),
-    .doc = "1 with the probability the operand gives, else 0",
-    .traits = HN_TRAIT_RANDOM,
-    HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_NONE), HN_S_INT("seed", 0)),
-    .infer = infer_bernoulli,
-    .ref = ref_bernoulli,
+    HN_OP_ID(bernoulli, 1, 1, 1, 1), .doc = "1 with the probability the operand gives, else 0",
+    .traits = HN_TRAIT_RANDOM,       HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_NONE), HN_S_INT("seed", 0)),
+    .infer = infer_bernoulli,        .ref = ref_bernoulli,
     .work = hn_op_work_pointwise,
 };
 

@@ -21,8 +21,10 @@ static hone_status infer(hn_call *c, hn_diag *dg)
     for (int d = 0; d < rank; d++) {
         const bool reduced = next < n_axes && axes[next] == d;
         if (reduced) next++;
-        if (!reduced) c->out[0].dim[n++] = c->in[0].dim[d];
-        else if (c->attr[KEEPDIMS].i) c->out[0].dim[n++] = 1;
+        if (!reduced)
+            c->out[0].dim[n++] = c->in[0].dim[d];
+        else if (c->attr[KEEPDIMS].i)
+            c->out[0].dim[n++] = 1;
     }
     c->out[0].rank = n;
     return HONE_OK;
@@ -40,7 +42,8 @@ static hone_status infer_any(hn_call *c, hn_diag *dg)
     return infer(c, dg);
 }
 
-/* ---- the walk: calls visit(state, x, n, step) for each run of each kept element, then its result is stored ---- */
+/* ---- the walk: calls visit(state, x, n, step) for each run of each kept element, then its result is stored
+ * ---- */
 typedef struct spaces {
     hn_tdesc kept, reduced;
     int64_t kept_stride[HN_MAX_RANK], reduced_stride[HN_MAX_RANK];
@@ -76,8 +79,10 @@ static void add_exp(acc *a, double x)
         a->f = isinf(a->top) && a->top < 0 ? 0 : a->f * exp(a->top - x);
         a->top = x;
     }
-    if (x == a->top) a->f += 1; /* infinities: not inf - inf */
-    else if (!isnan(x)) a->f += exp(x - a->top);
+    if (x == a->top)
+        a->f += 1; /* infinities: not inf - inf */
+    else if (!isnan(x))
+        a->f += exp(x - a->top);
     a->nan |= isnan(x) != 0;
 }
 
@@ -105,11 +110,13 @@ static void gather_f(hn_op op, acc *a, const double *x, int64_t n, int64_t step)
         break;
     case HN_OP_reduce_max:
         for (int64_t i = 0; i < n; i++)
-            if (isnan(x[i * step]) || x[i * step] > a->f) a->f = x[i * step], a->nan |= isnan(x[i * step]) != 0;
+            if (isnan(x[i * step]) || x[i * step] > a->f)
+                a->f = x[i * step], a->nan |= isnan(x[i * step]) != 0;
         break;
     case HN_OP_reduce_min:
         for (int64_t i = 0; i < n; i++)
-            if (isnan(x[i * step]) || x[i * step] < a->f) a->f = x[i * step], a->nan |= isnan(x[i * step]) != 0;
+            if (isnan(x[i * step]) || x[i * step] < a->f)
+                a->f = x[i * step], a->nan |= isnan(x[i * step]) != 0;
         break;
     default:
         for (int64_t i = 0; i < n; i++)
@@ -127,13 +134,25 @@ static void gather_i(hn_op op, hn_dtype t, acc *a, const int64_t *x, int64_t n, 
         const int64_t v = x[i * step];
         const bool minus = v < 0 && t != HN_U64;
         switch (op) {
-        case HN_OP_reduce_prod: u *= (uint64_t)v; break;
-        case HN_OP_reduce_l1: u += minus ? 0 - (uint64_t)v : (uint64_t)v; break;
+        case HN_OP_reduce_prod:
+            u *= (uint64_t)v;
+            break;
+        case HN_OP_reduce_l1:
+            u += minus ? 0 - (uint64_t)v : (uint64_t)v;
+            break;
         case HN_OP_reduce_l2:
-        case HN_OP_reduce_sum_square: u += (uint64_t)v * (uint64_t)v; break;
-        case HN_OP_reduce_max: u = hn_op_cmp_i(t, v, (int64_t)u) > 0 ? (uint64_t)v : u; break;
-        case HN_OP_reduce_min: u = hn_op_cmp_i(t, v, (int64_t)u) < 0 ? (uint64_t)v : u; break;
-        default: u += (uint64_t)v; break;
+        case HN_OP_reduce_sum_square:
+            u += (uint64_t)v * (uint64_t)v;
+            break;
+        case HN_OP_reduce_max:
+            u = hn_op_cmp_i(t, v, (int64_t)u) > 0 ? (uint64_t)v : u;
+            break;
+        case HN_OP_reduce_min:
+            u = hn_op_cmp_i(t, v, (int64_t)u) < 0 ? (uint64_t)v : u;
+            break;
+        default:
+            u += (uint64_t)v;
+            break;
         }
         const double d = hn_op_to_f(t, v);
         if (op == HN_OP_reduce_l2) a->f += d * d;
@@ -168,13 +187,19 @@ static acc start(hn_op op, hn_dtype t)
 static double result_f(hn_op op, const acc *a)
 {
     switch (op) {
-    case HN_OP_reduce_mean: return a->f / (double)a->n;
-    case HN_OP_reduce_l2: return sqrt(a->f);
-    case HN_OP_reduce_log_sum: return log(a->f);
-    case HN_OP_reduce_log_sum_exp: return a->nan ? NAN : a->top + log(a->f);
+    case HN_OP_reduce_mean:
+        return a->f / (double)a->n;
+    case HN_OP_reduce_l2:
+        return sqrt(a->f);
+    case HN_OP_reduce_log_sum:
+        return log(a->f);
+    case HN_OP_reduce_log_sum_exp:
+        return a->nan ? NAN : a->top + log(a->f);
     case HN_OP_reduce_max:
-    case HN_OP_reduce_min: return a->nan ? NAN : a->f;
-    default: return a->f;
+    case HN_OP_reduce_min:
+        return a->nan ? NAN : a->f;
+    default:
+        return a->f;
     }
 }
 
@@ -189,10 +214,14 @@ static int64_t result_i(hn_op op, hn_dtype t, const acc *a)
     case HN_OP_reduce_mean:
         if (a->n == 0) return 0;
         return t == HN_U64 ? (int64_t)((uint64_t)a->i / (uint64_t)a->n) : a->i / a->n;
-    case HN_OP_reduce_l2: return truncated(sqrt(a->f));
-    case HN_OP_reduce_log_sum: return truncated(log(a->f));
-    case HN_OP_reduce_log_sum_exp: return truncated(a->top + log(a->f));
-    default: return a->i;
+    case HN_OP_reduce_l2:
+        return truncated(sqrt(a->f));
+    case HN_OP_reduce_log_sum:
+        return truncated(log(a->f));
+    case HN_OP_reduce_log_sum_exp:
+        return truncated(a->top + log(a->f));
+    default:
+        return a->i;
     }
 }
 
@@ -214,11 +243,15 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
             hn_walk_init(&w, &s.reduced);
             hn_walk_add_strided(&w, outer.at[0] + k * outer.step[0], s.reduced_stride);
             while (hn_walk_next(&w)) {
-                if (is_float) gather_f(c->op->id, &a, in[0].f + w.at[0], w.run, w.step[0]);
-                else gather_i(c->op->id, t, &a, in[0].i + w.at[0], w.run, w.step[0]);
+                if (is_float)
+                    gather_f(c->op->id, &a, in[0].f + w.at[0], w.run, w.step[0]);
+                else
+                    gather_i(c->op->id, t, &a, in[0].i + w.at[0], w.run, w.step[0]);
             }
-            if (is_float) out[0].f[outer.pos + k] = result_f(c->op->id, &a);
-            else out[0].i[outer.pos + k] = result_i(c->op->id, t, &a);
+            if (is_float)
+                out[0].f[outer.pos + k] = result_f(c->op->id, &a);
+            else
+                out[0].i[outer.pos + k] = result_i(c->op->id, t, &a);
         }
     return HONE_OK;
 }
@@ -244,10 +277,18 @@ static bool content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
     if (n == 0 && (c->op->id == HN_OP_reduce_max || c->op->id == HN_OP_reduce_min)) return false;
     for (int i = 0; i < n; i++)
         switch (c->op->id) {
-        case HN_OP_reduce_prod: acc_dim = hn_dim_mul(c->syms, acc_dim, x[i]); break;
-        case HN_OP_reduce_max: acc_dim = i ? hn_dim_max(c->syms, acc_dim, x[i]) : x[0]; break;
-        case HN_OP_reduce_min: acc_dim = i ? hn_dim_min(c->syms, acc_dim, x[i]) : x[0]; break;
-        default: acc_dim = hn_dim_add(c->syms, acc_dim, x[i]); break;
+        case HN_OP_reduce_prod:
+            acc_dim = hn_dim_mul(c->syms, acc_dim, x[i]);
+            break;
+        case HN_OP_reduce_max:
+            acc_dim = i ? hn_dim_max(c->syms, acc_dim, x[i]) : x[0];
+            break;
+        case HN_OP_reduce_min:
+            acc_dim = i ? hn_dim_min(c->syms, acc_dim, x[i]) : x[0];
+            break;
+        default:
+            acc_dim = hn_dim_add(c->syms, acc_dim, x[i]);
+            break;
         }
     ret[0] = acc_dim;
     *ret_n = 1;
@@ -255,10 +296,11 @@ static bool content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 }
 
 /*
- * Tolerances. Sums of up to 4096 terms within [-1, 1]: rounding errors of half an ulp of partial sums that grow like a
- * random walk to sqrt(n) = 64 add, again as a random walk, to 64 * 64 / 2 half-ulps of 1 in the worst order of a plain
- * loop; blocked kernels stay far inside. Products: one rounding a factor, 64 factors. Halves accumulate in f32, so that only
- * the last rounding counts, which the same figures cover. log halves relative into absolute error.
+ * Tolerances. Sums of up to 4096 terms within [-1, 1]: rounding errors of half an ulp of partial sums that
+ * grow like a random walk to sqrt(n) = 64 add, again as a random walk, to 64 * 64 / 2 half-ulps of 1 in the
+ * worst order of a plain loop; blocked kernels stay far inside. Products: one rounding a factor, 64 factors.
+ * Halves accumulate in f32, so that only the last rounding counts, which the same figures cover. log halves
+ * relative into absolute error.
  */
 #define SUM  HN_OP_TOL_SUM(64, 2048)
 #define PROD HN_OP_TOL(64)
@@ -298,8 +340,9 @@ static hone_status expand_mean(hn_builder *b, const hn_node *n, hn_value **out)
     for (int i = 0; i < n_axes; i++)
         count = hn_dim_mul(b->g->syms, count, x->type.dim[axes[i]]);
     if (ct != t) x = hn_cast(b, x, ct);
-    hn_value *sum = hn_b1(b, HN_OP_reduce_sum, x,
-                          HN_ATTRS_ARG(HN_A_IS("axes", n_axes, axes), HN_A_I("keepdims", hn_attr_i(n, "keepdims"))));
+    hn_value *sum =
+        hn_b1(b, HN_OP_reduce_sum, x,
+              HN_ATTRS_ARG(HN_A_IS("axes", n_axes, axes), HN_A_I("keepdims", hn_attr_i(n, "keepdims"))));
     hn_value *d = hn_reshape(b, hn_const_dims(b, 1, &count), 0, NULL);
     hn_value *y = hn_b2(b, HN_OP_div, sum, hn_cast(b, d, ct), HN_NO_ATTRS);
     out[0] = ct != t ? hn_cast(b, y, t) : y;

@@ -1,4 +1,5 @@
-/* Views that keep or repeat whole elements in order: reshape and broadcast; and dims, which makes shapes values. */
+/* Views that keep or repeat whole elements in order: reshape and broadcast; and dims, which makes shapes
+ * values. */
 #include "op/op_int.h"
 
 enum { DIM };
@@ -11,8 +12,8 @@ static hone_status infer_reshape(hn_call *c, hn_diag *dg)
     c->out[0].dtype = c->in[0].dtype;
     const int64_t have = hn_tdesc_numel_static(&c->in[0]), want = hn_tdesc_numel_static(&c->out[0]);
     if (have >= 0 && want >= 0 && have != want)
-        return HN_RAISE(dg, HONE_E_SHAPE, "a tensor of %lld elements does not reshape to %lld", (long long)have,
-                        (long long)want);
+        return HN_RAISE(dg, HONE_E_SHAPE, "a tensor of %lld elements does not reshape to %lld",
+                        (long long)have, (long long)want);
     return HONE_OK;
 }
 
@@ -44,7 +45,8 @@ static hone_status infer_broadcast(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_dims_attr(c, DIM, &c->out[0], dg));
     c->out[0].dtype = c->in[0].dtype;
     if (!hn_op_broadcasts_to(c, &c->in[0], &c->out[0]))
-        return HN_RAISE(dg, HONE_E_SHAPE, "the operand's shape of rank %d does not broadcast to the one asked for",
+        return HN_RAISE(dg, HONE_E_SHAPE,
+                        "the operand's shape of rank %d does not broadcast to the one asked for",
                         c->in[0].rank);
     return HONE_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * scatter_elements and scatter_nd: a copy of x with updates written or combined at computed places, in the order of the
- * updates: the last of equal places wins where nothing combines.
+ * scatter_elements and scatter_nd: a copy of x with updates written or combined at computed places, in the
+ * order of the updates: the last of equal places wins where nothing combines.
  */
 #include "op/op_int.h"
 
@@ -10,22 +10,32 @@ enum { NONE, ADD, MUL, MIN, MAX };
 static double combine_f(int64_t how, double a, double b)
 {
     switch (how) {
-    case ADD: return a + b;
-    case MUL: return a * b;
-    case MIN: return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
-    case MAX: return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
-    default: return b;
+    case ADD:
+        return a + b;
+    case MUL:
+        return a * b;
+    case MIN:
+        return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+    case MAX:
+        return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+    default:
+        return b;
     }
 }
 
 static int64_t combine_i(hn_dtype t, int64_t how, int64_t a, int64_t b)
 {
     switch (how) {
-    case ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
-    case MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
-    case MIN: return hn_op_cmp_i(t, a, b) < 0 ? a : b;
-    case MAX: return hn_op_cmp_i(t, a, b) > 0 ? a : b;
-    default: return b;
+    case ADD:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    case MUL:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
+    case MIN:
+        return hn_op_cmp_i(t, a, b) < 0 ? a : b;
+    case MAX:
+        return hn_op_cmp_i(t, a, b) > 0 ? a : b;
+    default:
+        return b;
     }
 }
 
@@ -33,14 +43,17 @@ static void put(const hn_view *update, int64_t from, int64_t how, hn_view *out, 
 {
     const hn_dtype t = out->type.dtype;
 
-    if (hn_dtype_is_float(t)) out->f[at] = combine_f(how, out->f[at], update->f[from]);
-    else out->i[at] = hn_wrap_i64(t, combine_i(t, how, out->i[at], update->i[from]));
+    if (hn_dtype_is_float(t))
+        out->f[at] = combine_f(how, out->f[at], update->f[from]);
+    else
+        out->i[at] = hn_wrap_i64(t, combine_i(t, how, out->i[at], update->i[from]));
 }
 
 static hone_status resolve(int64_t index, int64_t n, int64_t *ret, hn_diag *dg)
 {
     if (index < -n || index >= n)
-        return HN_RAISE(dg, HONE_E_MODEL, "index %lld is out of range for extent %lld", (long long)index, (long long)n);
+        return HN_RAISE(dg, HONE_E_MODEL, "index %lld is out of range for extent %lld", (long long)index,
+                        (long long)n);
     *ret = index < 0 ? index + n : index;
     return HONE_OK;
 }
@@ -71,7 +84,8 @@ static hone_status infer_elements(hn_call *c, hn_diag *dg)
     for (int d = 0; d < rank; d++) {
         int64_t nx, ni;
         HN_TRY(hn_op_want_meet(c, 1, d, 2, d, NULL, dg));
-        if (d != axis && hn_op_known(c, c->in[0].dim[d], &nx) && hn_op_known(c, c->in[1].dim[d], &ni) && ni > nx)
+        if (d != axis && hn_op_known(c, c->in[0].dim[d], &nx) && hn_op_known(c, c->in[1].dim[d], &ni) &&
+            ni > nx)
             return HN_RAISE(dg, HONE_E_SHAPE, "the index reaches %lld elements on axis %d but x has %lld",
                             (long long)ni, d, (long long)nx);
     }
@@ -96,7 +110,8 @@ static hone_status ref_elements(const hn_call *c, const hn_view *in, hn_view *ou
         for (int64_t i = 0; i < w.run; i++) {
             int64_t at = 0;
             HN_TRY(resolve(in[1].i[w.pos + i], in[0].type.dim[axis], &at, dg));
-            put(&in[2], w.pos + i, c->attr[ELEMENTS_REDUCTION].i, &out[0], w.at[0] + i * w.step[0] + at * along);
+            put(&in[2], w.pos + i, c->attr[ELEMENTS_REDUCTION].i, &out[0],
+                w.at[0] + i * w.step[0] + at * along);
         }
     return HONE_OK;
 }
@@ -124,8 +139,10 @@ static hone_status check_update(const hn_call *c, int64_t depth, hn_diag *dg)
 
     HN_TRY(hn_op_want_rank(c, 2, lead + x->rank - (int)depth, dg));
     for (int d = 0; d < update->rank; d++) {
-        if (d < lead) HN_TRY(hn_op_want_meet(c, 2, d, 1, d, NULL, dg));
-        else HN_TRY(hn_op_want_meet(c, 2, d, 0, (int)depth + d - lead, NULL, dg));
+        if (d < lead)
+            HN_TRY(hn_op_want_meet(c, 2, d, 1, d, NULL, dg));
+        else
+            HN_TRY(hn_op_want_meet(c, 2, d, 0, (int)depth + d - lead, NULL, dg));
     }
     return HONE_OK;
 }

@@ -61,7 +61,8 @@ const hn_op_def hn_op_nonzero = {
     .work = hn_op_work_move,
 };
 
-/* ---- compress(x, cond bool[n]) -> y, count: slices of x where cond holds; a short cond drops the rest ---- */
+/* ---- compress(x, cond bool[n]) -> y, count: slices of x where cond holds; a short cond drops the rest ----
+ */
 enum { COMPRESS_AXIS, COMPRESS_FLAT };
 
 static hone_status infer_compress(hn_call *c, hn_diag *dg)
@@ -98,8 +99,8 @@ static hone_status ref_compress(const hn_call *c, const hn_view *in, hn_view *ou
         s = hn_op_split(&in[0].type, axis);
     }
     if (in[1].numel > s.n)
-        return HN_RAISE(dg, HONE_E_MODEL, "the condition has %lld entries for %lld elements", (long long)in[1].numel,
-                        (long long)s.n);
+        return HN_RAISE(dg, HONE_E_MODEL, "the condition has %lld entries for %lld elements",
+                        (long long)in[1].numel, (long long)s.n);
     for (int64_t i = 0; i < in[1].numel; i++)
         n += in[1].i[i] != 0;
     set_extent(&out[0], axis, n);
@@ -181,7 +182,8 @@ static int by_value(const void *pa, const void *pb)
     return a < b ? -1 : a > b;
 }
 
-/* order: slices sorted, ties by index. Marks each slice with the first of its equals; yields how many differ. */
+/* order: slices sorted, ties by index. Marks each slice with the first of its equals; yields how many differ.
+ */
 static int64_t mark_first(const slices *sl, const int64_t *order, int64_t *first_of, int64_t *firsts)
 {
     int64_t n = 0;
@@ -193,8 +195,8 @@ static int64_t mark_first(const slices *sl, const int64_t *order, int64_t *first
     return n;
 }
 
-static void write_unique(const slices *sl, const int64_t *first_of, const int64_t *firsts, int64_t *rank, int64_t n,
-                         hn_view *out)
+static void write_unique(const slices *sl, const int64_t *first_of, const int64_t *firsts, int64_t *rank,
+                         int64_t n, hn_view *out)
 {
     const hn_split3 s = sl->s;
 
@@ -223,7 +225,8 @@ static hone_status ref_unique(const hn_call *c, const hn_view *in, hn_view *out,
         sl.s = hn_op_split(&in[0].type, axis);
     }
     HN_TRY(hn_op_scratch(4 * sl.s.n, sizeof(int64_t), &scratch, dg));
-    int64_t *order = scratch, *first_of = order + sl.s.n, *firsts = first_of + sl.s.n, *rank = firsts + sl.s.n;
+    int64_t *order = scratch, *first_of = order + sl.s.n, *firsts = first_of + sl.s.n,
+            *rank = firsts + sl.s.n;
     for (int64_t i = 0; i < sl.s.n; i++)
         order[i] = i;
     qsort_r(order, (size_t)sl.s.n, sizeof(*order), slice_order, &sl);

@@ -34,23 +34,21 @@ static bool content_select(const hn_call *c, int out, hn_dim *ret, int *ret_n)
     if (out != 0 || c->out[0].rank > 1) return false;
     for (int k = 0; k < 3; k++) {
         if (!hn_op_content(c, k, v[k], &n[k])) return false;
-        if (most < 0 || most == 1) most = n[k];
-        else if (n[k] != 1 && n[k] != most) return false;
+        if (most < 0 || most == 1)
+            most = n[k];
+        else if (n[k] != 1 && n[k] != most)
+            return false;
     }
     *ret_n = most;
     for (int i = 0; i < most; i++)
-        ret[i] = hn_dim_select(c->syms, v[0][n[0] == 1 ? 0 : i], v[1][n[1] == 1 ? 0 : i],
-                               v[2][n[2] == 1 ? 0 : i]);
+        ret[i] =
+            hn_dim_select(c->syms, v[0][n[0] == 1 ? 0 : i], v[1][n[1] == 1 ? 0 : i], v[2][n[2] == 1 ? 0 : i]);
     return true;
 }
 
 const hn_op_def hn_op_select = {
-    HN_OP_ID(select, 3, 3, 1, 1),
-    .doc = "cond ? a : b",
-    .traits = HN_TRAIT_PURE | HN_TRAIT_POINTWISE,
-    .infer = infer_select,
-    .content = content_select,
-    .ref = ref_select,
+    HN_OP_ID(select, 3, 3, 1, 1), .doc = "cond ? a : b",     .traits = HN_TRAIT_PURE | HN_TRAIT_POINTWISE,
+    .infer = infer_select,        .content = content_select, .ref = ref_select,
     .work = hn_op_work_pointwise,
 };
 

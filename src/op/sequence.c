@@ -1,7 +1,8 @@
 /*
- * Sequences and optionals. A sequence's type is that of its elements; an extent in which they may differ is the symbol
- * "_any", which nothing binds, and elements taken out get extents of their own. An empty sequence has rank 0 until
- * something is put in. Lists have no working form: the evaluator runs these ops.
+ * Sequences and optionals. A sequence's type is that of its elements; an extent in which they may differ is
+ * the symbol
+ * "_any", which nothing binds, and elements taken out get extents of their own. An empty sequence has rank 0
+ * until something is put in. Lists have no working form: the evaluator runs these ops.
  */
 #include "op/op_int.h"
 
@@ -42,7 +43,8 @@ static hone_status admit(const hn_call *c, hn_tdesc *have, const hn_tdesc *x, bo
         return HONE_OK;
     }
     if (have->rank != x->rank)
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "elements of rank %d and %d in one sequence", have->rank, x->rank);
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "elements of rank %d and %d in one sequence", have->rank,
+                        x->rank);
     for (int d = 0; d < x->rank; d++)
         if (have->dim[d] != x->dim[d]) have->dim[d] = any(c);
     return HONE_OK;
@@ -54,7 +56,8 @@ static hone_status release(hn_call *c, const hn_tdesc *element, hn_diag *dg)
     c->out[0] = *element;
     for (int d = 0; d < element->rank; d++)
         if (!hn_dim_is_const(element->dim[d]))
-            HN_TRY(hn_op_value_dim(c, 0, HN_DIM_OF_AXIS(d), hn_dim_const(c->syms, INT64_MAX), &c->out[0].dim[d], dg));
+            HN_TRY(hn_op_value_dim(c, 0, HN_DIM_OF_AXIS(d), hn_dim_const(c->syms, INT64_MAX),
+                                   &c->out[0].dim[d], dg));
     return HONE_OK;
 }
 
@@ -127,7 +130,8 @@ static hone_status infer_concat(hn_call *c, hn_diag *dg)
     y.dtype = c->in[0].dtype;
     y.rank = rank;
     for (int d = 0; d < rank; d++) {
-        if (d != axis) y.dim[d] = c->in[0].dim[n++];
+        if (d != axis)
+            y.dim[d] = c->in[0].dim[n++];
         else {
             y.dim[d] = any(c);
             if (!grow) n++;
@@ -152,8 +156,10 @@ static hone_status infer_split(hn_call *c, hn_diag *dg)
     c->out_kind[0] = HN_SEQUENCE;
     c->out[0].dtype = c->in[0].dtype;
     for (int d = 0; d < c->in[0].rank; d++) {
-        if (d != axis) c->out[0].dim[n++] = c->in[0].dim[d];
-        else if (!drop) c->out[0].dim[n++] = sizes ? any(c) : 1;
+        if (d != axis)
+            c->out[0].dim[n++] = c->in[0].dim[d];
+        else if (!drop)
+            c->out[0].dim[n++] = sizes ? any(c) : 1;
     }
     c->out[0].rank = n;
     return HONE_OK;
@@ -200,16 +206,14 @@ static bool content_has(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 }
 
 #define LIST_OP(name_, doc_, lo_, hi_, infer_, content_, ...)                                                \
-    const hn_op_def hn_op_##name_ = {                                                                        \
-        HN_OP_ID(name_, lo_, hi_, 1, 1),                                                                     \
-        .doc = doc_,                                                                                         \
-        .traits = HN_TRAIT_PURE,                                                                             \
-        .infer = infer_,                                                                                     \
-        .content = content_,                                                                                 \
-        __VA_ARGS__                                                                                          \
-    };
-LIST_OP(seq_construct, "a sequence of the operands; an empty one of the dtype", 0, HN_VARIADIC, infer_construct, NULL,
-        HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32)))
+    const hn_op_def hn_op_##name_ = { HN_OP_ID(name_, lo_, hi_, 1, 1),                                       \
+                                      .doc = doc_,                                                           \
+                                      .traits = HN_TRAIT_PURE,                                               \
+                                      .infer = infer_,                                                       \
+                                      .content = content_,                                                   \
+                                      __VA_ARGS__ };
+LIST_OP(seq_construct, "a sequence of the operands; an empty one of the dtype", 0, HN_VARIADIC,
+        infer_construct, NULL, HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32)))
 LIST_OP(seq_at, "one element; negative positions count from the end", 2, 2, infer_at, NULL, .work = NULL)
 LIST_OP(seq_insert, "the sequence with an element more, at a position or the end", 2, 3, infer_insert, NULL,
         .work = NULL)
@@ -218,8 +222,8 @@ LIST_OP(seq_erase, "the sequence without the element at a position, or the last"
 LIST_OP(seq_length, "how many elements", 1, 1, infer_length, NULL, .work = NULL)
 LIST_OP(seq_concat, "the elements joined along an axis, or stacked on a new one", 1, 1, infer_concat, NULL,
         HN_OP_ATTRS(HN_S_INT_REQ("axis"), HN_S_INT("new_axis", 0)))
-LIST_OP(seq_split, "a tensor cut along an axis: by sizes, by one size, or into single slices", 1, 2, infer_split, NULL,
-        HN_OP_ATTRS(HN_S_INT("axis", 0), HN_S_INT("keepdims", 1)))
+LIST_OP(seq_split, "a tensor cut along an axis: by sizes, by one size, or into single slices", 1, 2,
+        infer_split, NULL, HN_OP_ATTRS(HN_S_INT("axis", 0), HN_S_INT("keepdims", 1)))
 LIST_OP(opt_make, "a present optional of the operand; an absent one of the dtype", 0, 1, infer_make, NULL,
         HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32)))
 LIST_OP(opt_get, "what an optional holds", 1, 1, infer_get, NULL, .work = NULL)

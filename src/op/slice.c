@@ -16,9 +16,10 @@ static hone_status check_axis(const hn_call *c, int axis, hn_diag *dg)
     int64_t span, last;
     if (__builtin_mul_overflow(len - 1, step, &span) || __builtin_add_overflow(start, span, &last)) last = -1;
     if (start < 0 || start >= n || last < 0 || last >= n)
-        return HN_RAISE(dg, HONE_E_SHAPE,
-                        "slice of axis %d takes %lld elements from %lld in steps of %lld, but the extent is %lld",
-                        axis, (long long)len, (long long)start, (long long)step, (long long)n);
+        return HN_RAISE(
+            dg, HONE_E_SHAPE,
+            "slice of axis %d takes %lld elements from %lld in steps of %lld, but the extent is %lld", axis,
+            (long long)len, (long long)start, (long long)step, (long long)n);
     return HONE_OK;
 }
 
@@ -68,7 +69,8 @@ static bool content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
         *ret_n = 1;
         return true;
     }
-    if (!hn_op_known(c, c->attr[START].is[0], &start) || !hn_op_known(c, c->attr[DIM].is[0], &len)) return false;
+    if (!hn_op_known(c, c->attr[START].is[0], &start) || !hn_op_known(c, c->attr[DIM].is[0], &len))
+        return false;
     for (int64_t i = 0; i < len; i++) {
         const int64_t at = start + i * c->attr[STEP].is[0];
         if (at < 0 || at >= n || i >= 64) return false;

@@ -1,4 +1,5 @@
-/* topk: the k largest (or smallest) elements along an axis, best first; of equals the lower index; NaN is the largest. */
+/* topk: the k largest (or smallest) elements along an axis, best first; of equals the lower index; NaN is the
+ * largest. */
 #include "op/op_int.h"
 
 enum { AXIS, LARGEST, SORTED, DIM };
@@ -12,7 +13,8 @@ static hone_status infer(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want_axis(c, AXIS, c->in[0].rank, false, &axis, dg));
     HN_TRY(hn_op_want_extent(c, c->attr[DIM].i, "k", dg));
     if (hn_op_known(c, c->attr[DIM].i, &k) && hn_op_known(c, c->in[0].dim[axis], &n) && k > n)
-        return HN_RAISE(dg, HONE_E_SHAPE, "k is %lld but axis %d has %lld elements", (long long)k, axis, (long long)n);
+        return HN_RAISE(dg, HONE_E_SHAPE, "k is %lld but axis %d has %lld elements", (long long)k, axis,
+                        (long long)n);
     for (int o = 0; o < c->n_out; o++) {
         c->out[o] = c->in[0];
         c->out[o].dim[axis] = c->attr[DIM].i;

@@ -15,8 +15,8 @@ static hone_status infer(hn_call *c, hn_diag *dg)
     c->out[0].rank = rank;
     for (int i = 0; i < rank; i++) {
         if (perm[i] < 0 || perm[i] >= rank || (seen >> perm[i] & 1))
-            return HN_RAISE(dg, HONE_E_SHAPE, "perm is no permutation of 0 to %d: entry %d is %lld", rank - 1, i,
-                            (long long)perm[i]);
+            return HN_RAISE(dg, HONE_E_SHAPE, "perm is no permutation of 0 to %d: entry %d is %lld", rank - 1,
+                            i, (long long)perm[i]);
         seen |= 1U << perm[i];
         c->out[0].dim[i] = c->in[0].dim[perm[i]];
     }

@@ -113,13 +113,14 @@ static bool neg_content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 
 enum { POINTWISE = HN_TRAIT_PURE | HN_TRAIT_POINTWISE | HN_TRAIT_INPLACE };
 
-/* k: tolerance in half-ulps. 0: exact in every float dtype. 2: one rounding, and one more for a refined estimate. 5 and
- * 9: our vector functions' 2 and 4 ulp (kir/kmath.def), and the rounding of the reference's result. */
+/* k: tolerance in half-ulps. 0: exact in every float dtype. 2: one rounding, and one more for a refined
+ * estimate. 5 and 9: our vector functions' 2 and 4 ulp (kir/kmath.def), and the rounding of the reference's
+ * result. */
 #define UNARY(name_, doc_, infer_, work_, k_)                                                                \
     const hn_op_def hn_op_##name_ = {                                                                        \
         HN_OP_ID(name_, 1, 1, 1, 1),                                                                         \
         .doc = doc_,                                                                                         \
-        .traits = POINTWISE,                                                                                     \
+        .traits = POINTWISE,                                                                                 \
         .infer = infer_,                                                                                     \
         .ref = ref,                                                                                          \
         .work = work_,                                                                                       \
@@ -131,12 +132,8 @@ enum { POINTWISE = HN_TRAIT_PURE | HN_TRAIT_POINTWISE | HN_TRAIT_INPLACE };
 #define ULP4  9
 
 const hn_op_def hn_op_neg = {
-    HN_OP_ID(neg, 1, 1, 1, 1),
-    .doc = "-x; integers wrap",
-    .traits = POINTWISE,
-    .infer = hn_op_infer_same_number,
-    .content = neg_content,
-    .ref = ref,
+    HN_OP_ID(neg, 1, 1, 1, 1),        .doc = "-x; integers wrap", .traits = POINTWISE,
+    .infer = hn_op_infer_same_number, .content = neg_content,     .ref = ref,
     .work = hn_op_work_pointwise,
 };
 UNARY(abs, "|x|; the lowest integer wraps to itself", hn_op_infer_same_number, hn_op_work_pointwise, EXACT)
@@ -240,12 +237,8 @@ static hone_status ref_is_inf(const hn_call *c, const hn_view *in, hn_view *out,
 }
 
 const hn_op_def hn_op_is_nan = {
-    HN_OP_ID(is_nan, 1, 1, 1, 1),
-    .doc = "x is not a number",
-    .traits = HN_TRAIT_PURE | HN_TRAIT_POINTWISE,
-    .infer = infer_predicate,
-    .ref = ref_is_nan,
-    .work = hn_op_work_pointwise,
+    HN_OP_ID(is_nan, 1, 1, 1, 1), .doc = "x is not a number", .traits = HN_TRAIT_PURE | HN_TRAIT_POINTWISE,
+    .infer = infer_predicate,     .ref = ref_is_nan,          .work = hn_op_work_pointwise,
 };
 
 const hn_op_def hn_op_is_inf = {

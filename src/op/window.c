@@ -10,8 +10,8 @@ static hone_status check_one(const hn_call *c, int attr, int i, int64_t v, int64
         return HN_RAISE(dg, HONE_E_SHAPE, "%s of spatial axis %d is %lld; it must be at least %lld",
                         c->op->attrs[attr].name, i, (long long)v, (long long)least);
     if (v > MOST)
-        return HN_RAISE(dg, HONE_E_SHAPE, "%s of spatial axis %d is %lld; %lld is the most", c->op->attrs[attr].name, i,
-                        (long long)v, (long long)MOST);
+        return HN_RAISE(dg, HONE_E_SHAPE, "%s of spatial axis %d is %lld; %lld is the most",
+                        c->op->attrs[attr].name, i, (long long)v, (long long)MOST);
     return HONE_OK;
 }
 
@@ -88,13 +88,15 @@ hone_status hn_window_of(const hn_call *c, hn_window_attrs at, const hn_tdesc *i
         ret->dilation[i] = hn_window_dilation(c, at, i);
         ret->n_in *= ret->in[i];
         ret->n_out *= ret->out[i];
-        if (!hn_mul_size(ret->n_k, k[i], &ret->n_k)) ret->n_k = INT64_MAX; /* pools walk what is in range only */
+        if (!hn_mul_size(ret->n_k, k[i], &ret->n_k))
+            ret->n_k = INT64_MAX; /* pools walk what is in range only */
     }
     return HONE_OK;
 }
 
 /* ---- patches ---- */
-/* Offset of the input row that output row `row` (all axes but the last) meets at kernel position kpos; -1 in the padding. */
+/* Offset of the input row that output row `row` (all axes but the last) meets at kernel position kpos; -1 in
+ * the padding. */
 static int64_t input_row(const hn_window *w, const int64_t *kpos, int64_t row)
 {
     int64_t at = 0, scale = w->in[w->n - 1];
@@ -110,7 +112,8 @@ static int64_t input_row(const hn_window *w, const int64_t *kpos, int64_t row)
 }
 
 /* Outputs [from, to) of one row: zeros, then input elements `stride` apart, then zeros. */
-static void fill_span(const hn_window *w, int64_t kpos, const double *x, int64_t from, int64_t to, double *dst)
+static void fill_span(const hn_window *w, int64_t kpos, const double *x, int64_t from, int64_t to,
+                      double *dst)
 {
     const int last = w->n - 1;
     const int64_t s = w->stride[last], shift = kpos * w->dilation[last] - w->pad[last];
@@ -127,20 +130,24 @@ static void fill_span(const hn_window *w, int64_t kpos, const double *x, int64_t
         dst[o - from] = 0;
 }
 
-static void patch_row(const hn_window *w, const int64_t *kpos, const double *x, int64_t first, int64_t n, double *dst)
+static void patch_row(const hn_window *w, const int64_t *kpos, const double *x, int64_t first, int64_t n,
+                      double *dst)
 {
     const int64_t width = w->out[w->n - 1];
 
     for (int64_t done = 0; done < n;) {
         const int64_t row = (first + done) / width, from = (first + done) % width;
         const int64_t to = HN_MIN(width, from + n - done), at = input_row(w, kpos, row);
-        if (at < 0) memset(dst + done, 0, (size_t)(to - from) * sizeof(*dst));
-        else fill_span(w, kpos[w->n - 1], x + at, from, to, dst + done);
+        if (at < 0)
+            memset(dst + done, 0, (size_t)(to - from) * sizeof(*dst));
+        else
+            fill_span(w, kpos[w->n - 1], x + at, from, to, dst + done);
         done += to - from;
     }
 }
 
-void hn_window_patches(const hn_window *w, const double *x, int64_t channels, int64_t first, int64_t n, double *dst)
+void hn_window_patches(const hn_window *w, const double *x, int64_t channels, int64_t first, int64_t n,
+                       double *dst)
 {
     for (int64_t ch = 0; ch < channels; ch++) {
         int64_t kpos[HN_MAX_RANK] = { 0 };

@@ -4,7 +4,8 @@
 
 #include "op/op_int.h"
 
-/** Windows over the spatial axes of [n, c, s...]: input index = out * stride + k * dilation - pad. All numbers known. */
+/** Windows over the spatial axes of [n, c, s...]: input index = out * stride + k * dilation - pad. All
+ * numbers known. */
 typedef struct hn_window {
     int n; /* spatial axes */
     int64_t in[HN_MAX_RANK], out[HN_MAX_RANK], k[HN_MAX_RANK];
@@ -12,7 +13,8 @@ typedef struct hn_window {
     int64_t n_in, n_out, n_k; /* products */
 } hn_window;
 
-/** Where an op keeps its window attributes: schema indices. Empty lists mean stride 1, dilation 1, no pads. */
+/** Where an op keeps its window attributes: schema indices. Empty lists mean stride 1, dilation 1, no pads.
+ */
 typedef struct hn_window_attrs {
     int stride, dilation, pad_begin, pad_end;
 } hn_window_attrs;
@@ -29,12 +31,15 @@ hone_status hn_window_of(const hn_call *c, hn_window_attrs at, const hn_tdesc *i
                          const int64_t *k, hn_window *ret, hn_diag *dg);
 
 /**
- * Columns [first, first + n) of the patch matrix of one channel block: row (ch, k...) holds for each output position the
- * element of x [channels, s...] that kernel position k meets, zero in the padding. dst is [channels * n_k, n].
+ * Columns [first, first + n) of the patch matrix of one channel block: row (ch, k...) holds for each output
+ * position the element of x [channels, s...] that kernel position k meets, zero in the padding. dst is
+ * [channels * n_k, n].
  */
-void hn_window_patches(const hn_window *w, const double *x, int64_t channels, int64_t first, int64_t n, double *dst);
+void hn_window_patches(const hn_window *w, const double *x, int64_t channels, int64_t first, int64_t n,
+                       double *dst);
 
-/** c[i, j] += sum over k of a[i * ai + k * ak] * b[k * ldb + j], for m, n, k; c has rows ldc apart. Sums in k order. */
+/** c[i, j] += sum over k of a[i * ai + k * ak] * b[k * ldb + j], for m, n, k; c has rows ldc apart. Sums in k
+ * order. */
 void hn_op_gemm(int64_t m, int64_t n, int64_t k, const double *a, int64_t ai, int64_t ak, const double *b,
                 int64_t ldb, double *c, int64_t ldc);
 

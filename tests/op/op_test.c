@@ -43,8 +43,8 @@ static bool near(double a, double b, double tol)
     return fabs(a - b) <= tol * (1 + fabs(b));
 }
 
-static void compare(const char *file, int line, const char *text, int i, const hn_tensor *got, const hn_value *want,
-                    double tol)
+static void compare(const char *file, int line, const char *text, int i, const hn_tensor *got,
+                    const hn_value *want, double tol)
 {
     const hn_tensor w = wanted(want);
     hn_str a = { 0 }, b = { 0 };
@@ -61,8 +61,8 @@ static void compare(const char *file, int line, const char *text, int i, const h
     hn_tensor_to_f64(&w, y);
     for (int64_t k = 0; k < n; k++)
         if (!near(x[k], y[k], tol))
-            hn_test_fail(file, line, "%s\noutput %d, element %lld is %.17g, not %.17g", text, i, (long long)k, x[k],
-                         y[k]);
+            hn_test_fail(file, line, "%s\noutput %d, element %lld is %.17g, not %.17g", text, i, (long long)k,
+                         x[k], y[k]);
     free(x);
     free(y);
     hn_str_done(&a);

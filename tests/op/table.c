@@ -88,8 +88,10 @@ TEST(inference_survives_nonsense)
         const hn_op_def *op = hn_op_get(rows[i].id);
         hn_attr attr[HN_MAX_ATTR] = { 0 };
         for (int a = 0; a < op->n_attr; a++)
-            if (op->attrs[a].kind == HN_ATTR_FLOAT) attr[a].f = op->attrs[a].dflt_f;
-            else if (op->attrs[a].kind == HN_ATTR_STR) attr[a].s = op->attrs[a].dflt_s ? op->attrs[a].dflt_s : "";
+            if (op->attrs[a].kind == HN_ATTR_FLOAT)
+                attr[a].f = op->attrs[a].dflt_f;
+            else if (op->attrs[a].kind == HN_ATTR_STR)
+                attr[a].s = op->attrs[a].dflt_s ? op->attrs[a].dflt_s : "";
             else if (op->attrs[a].kind == HN_ATTR_INT || op->attrs[a].kind == HN_ATTR_DIM ||
                      op->attrs[a].kind == HN_ATTR_DTYPE)
                 attr[a].i = op->attrs[a].dflt_i;
@@ -102,12 +104,22 @@ TEST(inference_survives_nonsense)
             for (int k = 0; k < 10; k++)
                 in[k] = (hn_tdesc){ .dtype = (hn_dtype)d };
             const int n_in = HN_MIN(HN_MAX(op->max_in == HN_VARIADIC ? 3 : op->max_in, op->min_in), 10);
-            hn_call c = { .op = op, .attr = attr, .n_in = n_in, .n_out = HN_MIN(op->max_out, 8), .in = in, .in_kind = kind,
-                          .out = out, .out_kind = out_kind, .content = content, .n_content = n_content, .data = data,
+            hn_call c = { .op = op,
+                          .attr = attr,
+                          .n_in = n_in,
+                          .n_out = HN_MIN(op->max_out, 8),
+                          .in = in,
+                          .in_kind = kind,
+                          .out = out,
+                          .out_kind = out_kind,
+                          .content = content,
+                          .n_content = n_content,
+                          .data = data,
                           .syms = syms };
             hn_diag dg = { 0 };
             hn_test_note("%s on scalars of %s", op->name, hn_dtype_name((hn_dtype)d));
-            if (op->infer(&c, &dg) != HONE_OK) CHECK(dg.message[0]);
+            if (op->infer(&c, &dg) != HONE_OK)
+                CHECK(dg.message[0]);
             else
                 for (int o = 0; o < op->min_out; o++)
                     CHECK(out[o].dtype != HN_NONE && out[o].rank >= 0 && out[o].rank <= HN_MAX_RANK);
@@ -134,8 +146,10 @@ TEST(work_counts_flops_and_bytes)
 {
     work_of(t, "in a f32[2,3]  in b f32[3]  y = add(a, b)  out y", 6, 4 * (6 + 3 + 6));
     work_of(t, "in a f16[8,4]  in b f16[4,2]  y = matmul(a, b)  out y", 2 * 8 * 4 * 2, 2 * (32 + 8 + 16));
-    work_of(t, "in a f32[4,8]  in b f32[2,4]  y = matmul(a, b) {trans_a=1, trans_b=1}  out y", 2 * 8 * 4 * 2, 4 * (32 + 8 + 16));
-    work_of(t, "in x f32[1,2,4,4]  in w f32[3,2,3,3]  y = conv(x, w)  out y", 2 * 18 * 12, 4 * (32 + 54 + 12));
+    work_of(t, "in a f32[4,8]  in b f32[2,4]  y = matmul(a, b) {trans_a=1, trans_b=1}  out y", 2 * 8 * 4 * 2,
+            4 * (32 + 8 + 16));
+    work_of(t, "in x f32[1,2,4,4]  in w f32[3,2,3,3]  y = conv(x, w)  out y", 2 * 18 * 12,
+            4 * (32 + 54 + 12));
     work_of(t, "in x f32[2,3]  y = transpose(x) {perm=[1, 0]}  out y", 0, 48);
     work_of(t, "in x f32[2,3]  y = reduce_sum(x) {axes=[1]}  out y", 6, 4 * 8);
     /* symbols count at the extent to optimise for */
