@@ -16,6 +16,9 @@ TEST(attention_expands)
     EXPANDS("sym s  sym t  in q f32[1,3,s,4]  in k f32[1,1,t,4]  in v f32[1,1,t,3]  in m bool[1,s,t]\n"
             "y = attention(q, k, v, m) {causal=lower_right}  out y",
             "s=3 t=7", 0);
+    EXPANDS("in q f32[1,6,2,4]  in k f32[1,2,3,4]  in v f32[1,2,3,4]  in m f32[6,2,3]  y = attention(q, k, "
+            "v, m)  out y",
+            "", 0);
     EXPANDS("sym d  in q f32[1,2,3,d]  in k f32[1,2,3,d]  in v f32[1,2,3,2]  in m f32[1,2,1,3]  y = "
             "attention(q, k, v, m)  out y",
             "d=8", 0);
@@ -75,7 +78,9 @@ TEST(rotary_expands)
 /* Steps that unroll, one step, symbolic (a loop), too many to unroll, none. */
 static const struct {
     const char *steps, *spec;
-} LENGTHS[] = {{"4", "l=0..4"}, {"1", "l=0..1"}, {"s", "s=5 l=0..5"}, {"34", "l=0..34"}, {"0", "l=0"}};
+} LENGTHS[] = {
+    { "4", "l=0..4" }, { "1", "l=0..1" }, { "s", "s=5 l=0..5" }, { "34", "l=0..34" }, { "0", "l=0" }
+};
 
 TEST(lstm_expands)
 {
@@ -168,6 +173,24 @@ TEST(recurrent_by_hand)
                 "const h0 f32[1,1,1] = {3}\n"
                 "y, h = gru(x, w, r, _, _, h0)  out h",
                 "const h f32[1,1,1] = {1.5}", 1e-6);
+}
+
+/* One direction's activations and parameters serve both; a list for two is taken in order. */
+TEST(recurrent_parameters_by_direction)
+{
+    static const char net[] = "const x f32[1,1,1] = {-1}  const w f32[2,1,1] = {1, 1}  const r f32[2,1,1] = "
+                              "{0, 0}  y = rnn(x, w, r) ";
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s{direction=bidirectional, acts=\"LeakyRelu\", alpha=[0.5, 0.25]}  out y",
+             net);
+    EXPECT(text, "const y f32[1,2,1,1] = {-0.5, -0.5}");
+    snprintf(text, sizeof(text),
+             "%s{direction=bidirectional, acts=\"LeakyRelu,LeakyRelu\", alpha=[0.5, 0.25]}  out y", net);
+    EXPECT(text, "const y f32[1,2,1,1] = {-0.5, -0.25}");
+    snprintf(text, sizeof(text),
+             "%s{direction=bidirectional, acts=\"Relu,Affine\", alpha=[3], beta=[1]}  out y", net);
+    EXPECT(text, "const y f32[1,2,1,1] = {0, -2}");
 }
 
 TEST(recurrent_refuse)

@@ -3,20 +3,20 @@
 
 #include <stdio.h>
 
-static const char *const COORDS[] = {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
-                                     "half_pixel_symmetric"};
+static const char *const COORDS[] = { "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
+                                      "half_pixel_symmetric" };
 
 TEST(resize_expands)
 {
     static const struct {
         const char *in, *attrs;
     } shapes[] = {
-        {"[1,2,4,5]", "dim=[1,2,7,3]"},
-        {"[1,2,4,5]", "dim=[1,2,8,10]"},
-        {"[1,2,4,5]", "dim=[1,2,1,1]"},
-        {"[2,3,5,4]", "dim=[2,3,3,2], scale=[1,1,0.6,0.6]"},
-        {"[2,3,5,4]", "dim=[2,3,11,4], scale=[0,0,2.3,1.1]"},
-        {"[1,1,9]", "dim=[1,1,2]"},
+        { "[1,2,4,5]", "dim=[1,2,7,3]" },
+        { "[1,2,4,5]", "dim=[1,2,8,10]" },
+        { "[1,2,4,5]", "dim=[1,2,1,1]" },
+        { "[2,3,5,4]", "dim=[2,3,3,2], scale=[1,1,0.6,0.6]" },
+        { "[2,3,5,4]", "dim=[2,3,11,4], scale=[0,0,2.3,1.1]" },
+        { "[1,1,9]", "dim=[1,1,2]" },
     };
     static const char *const modes[] = {
         "mode=nearest, nearest=round_prefer_floor",
@@ -45,8 +45,8 @@ TEST(resize_expands)
 /* The same through symbolic extents: growing, shrinking, to and from 1. */
 TEST(resize_expands_symbolic)
 {
-    static const char *const specs[] = {"h=4 w=5 p=7 q=3", "h=4 w=3 p=8 q=6", "h=5 w=1 p=1 q=4",
-                                        "h=9 w=2 p=2 q=2"};
+    static const char *const specs[] = { "h=4 w=5 p=7 q=3", "h=4 w=3 p=8 q=6", "h=5 w=1 p=1 q=4",
+                                         "h=9 w=2 p=2 q=2" };
     static const char *const modes[] = {
         "mode=nearest, nearest=round_prefer_floor",
         "mode=nearest, nearest=round_prefer_ceil",
@@ -81,7 +81,7 @@ TEST(resize_expands_symbolic)
 TEST(resize_crops)
 {
     char text[512];
-    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    static const char *const modes[] = { "nearest", "linear", "cubic" };
 
     for (int m = 0; m < 3; m++) {
         snprintf(text, sizeof(text),
@@ -97,12 +97,16 @@ TEST(resize_crops)
                  modes[m]);
         EXPANDS(text, "h=7", 0);
     }
+    EXPANDS("sym p  in pin f32[p]  in x f32[6]  y = resize(x) {dim=[p], roi=[0.1,0.7], mode=linear, "
+            "coord=tf_crop_and_resize}  "
+            "out y  out pin",
+            "p=1", 0);
     REFUSES("in x f32[1,2]  y = resize(x) {dim=[1,2], coord=tf_crop_and_resize}  out y", "region");
 }
 
 TEST(resize_integers)
 {
-    static const char *const types[] = {"u8", "i8", "i16", "i32", "i64", "bool"};
+    static const char *const types[] = { "u8", "i8", "i16", "i32", "i64", "bool" };
     char text[256];
 
     for (int i = 0; i < HN_COUNT(types); i++) {
@@ -163,8 +167,8 @@ TEST(resize_refuses)
 
 TEST(grid_sample_expands)
 {
-    static const char *const modes[] = {"linear", "nearest", "cubic"}, *const pads[] = {"zeros", "border",
-                                                                                        "reflection"};
+    static const char *const modes[] = { "linear", "nearest", "cubic" }, *const pads[] = { "zeros", "border",
+                                                                                           "reflection" };
     char text[256];
 
     for (int m = 0; m < 3; m++)
@@ -299,9 +303,9 @@ TEST(deform_conv_expands)
     EXPANDS("in x f32[1,1,3,3]  in w f32[1,1,2,2]  in o f32[1,8,2,2]  y = deform_conv(x, w, o)  out y",
             "o=-1.3..1.3", E_HALF);
     EXPANDS(
-        "sym n  in x f32[n,4,5,6]  in w f32[6,2,3,2]  in o f32[n,24,3,5]  in b f32[6]  in m f32[n,12,3,5]\n"
+        "sym n  in x f32[n,4,5,6]  in w f32[6,2,3,2]  in o f32[n,48,3,5]  in b f32[6]  in m f32[n,24,3,5]\n"
         "y = deform_conv(x, w, o, b, m) {stride=[2,1], pad_begin=[1,0], pad_end=[1,0], group=2, "
-        "offset_group=2}  out y",
+        "offset_group=4}  out y",
         "n=2 o=-2..2", 0);
     EXPANDS("sym h  in x f32[1,2,h,4]  in w f32[2,2,2,2]  in o f32[1,8,h-2,2]  in m f32[1,4,h-2,2]  y = "
             "deform_conv(x, w, o, _, m) {dilation=[2,2]}  out y",
@@ -311,6 +315,9 @@ TEST(deform_conv_expands)
                 "0,0,0,-0.1}\n"
                 "y = deform_conv(x, w, o)  out y",
                 "const y f32[1,1,2,2] = {9.5, 12, 20, 23.9}", 1e-5);
+    REFUSES("in x f32[1,3,3,3]  in w f32[1,3,2,2]  in o f32[1,16,2,2]  y = deform_conv(x, w, o) "
+            "{offset_group=2}  out y",
+            "offset groups");
     REFUSES("in x f32[1,1,3,3]  in w f32[1,1,2,2]  in o f32[1,6,2,2]  y = deform_conv(x, w, o)  out y",
             "channels");
     REFUSES("in x f32[1,1,3,3]  in w f32[1,1,2,2]  in o f32[1,8,3,3]  y = deform_conv(x, w, o)  out y",
