@@ -5,8 +5,8 @@
 
 mctx hn_m_ctx(hn_kb *b, hn_dtype t, int lanes)
 {
-    if (t == HN_F32) return (mctx){b, t, HN_I32, HN_U32, lanes, 23, 127};
-    return (mctx){b, HN_F64, HN_I64, HN_U64, lanes, 52, 1023};
+    if (t == HN_F32) return (mctx){ b, t, HN_I32, HN_U32, lanes, 23, 127 };
+    return (mctx){ b, HN_F64, HN_I64, HN_U64, lanes, 52, 1023 };
 }
 
 hn_kv hn_m_const(const mctx *m, double v)
@@ -96,17 +96,24 @@ static hn_kv tanh64(const mctx *m, hn_kv x)
     return hn_m_with_sign(m, M_DIV(e, M_ADD(e, M_C(2))), x);
 }
 
+/* |x| P(x^2) / Q(x^2) up to where the function rounds to 1, with x's sign: least relative error on the whole
+ * range. */
+static hn_kv saturating32(const mctx *m, hn_kv x, double end, const double *p, int n_p, const double *q,
+                          int n_q)
+{
+    const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(end), M_ABS(x)), z = M_MUL(a, a);
+    const hn_kv v = M_DIV(M_MUL(a, hn_m_poly(m, z, p, n_p)), hn_m_poly(m, z, q, n_q));
+
+    return hn_m_with_sign(m, hn_kb_bin(m->b, HN_KOP_MINR, M_C(1), v), x);
+}
+
 static hn_kv tanh32(const mctx *m, hn_kv x)
 {
-    /* (tanh(x)/x - 1) / x^2 on |x| <= 0.63 */
-    static const double c[] = {-0.333333343, 0.133333012,    -0.0539587289,
-                               0.0217646491, -0.00833007693, 0.00227715494};
-    const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(10), M_ABS(x)), z = M_MUL(x, x);
-    const hn_kv small = M_FMA(M_MUL(x, z), M_POLY(z, c), x);
-    const hn_kv e = hn_m_exp(m, M_ADD(a, a));
-    const hn_kv large = M_SUB(M_C(1), M_DIV(M_C(2), M_ADD(e, M_C(1))));
-
-    return hn_m_with_sign(m, M_SEL(M_LT(a, M_C(0.625)), small, large), x);
+    static const double p[] = { 1, 0.137857959, 0.00400906056, 3.16010737e-05, 5.08045339e-08 };
+    static const double q[] = {
+        1, 0.471191287, 0.0277395044, 0.000420840515, 1.61841774e-06, 7.38296591e-10
+    };
+    return saturating32(m, x, 9.011, p, HN_COUNT(p), q, HN_COUNT(q));
 }
 
 static hn_kv asinh64(const mctx *m, hn_kv x)
@@ -140,33 +147,27 @@ static hn_kv atanh64(const mctx *m, hn_kv x)
 /* ---- error function ---- */
 static hn_kv erf32(const mctx *m, hn_kv x)
 {
-    static const double near0[] = {
-        1.12837911,    -0.37612626,    0.112835944,   -0.0268542115,
-        0.00518908724, -0.00080168643, 7.87587487e-05}; /* erf(x)/x on |x| <= 1, in x^2 */
-    static const double far[] = {-0.000304947927, 1.13016963,    0.63193965,      0.109968327,
-                                 -0.0263546668,   0.00473510521, -0.000591340067, 4.53815737e-05,
-                                 -1.60153729e-06}; /* -log erfc(x) on [0.95, 4.1] */
-    const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(4.0), M_ABS(x)), z = M_MUL(x, x);
-    const hn_kv small = M_MUL(x, M_POLY(z, near0));
-    const hn_kv large = M_SUB(M_C(1), hn_m_exp(m, M_NEG(M_POLY(a, far))));
-
-    return M_SEL(M_LT(a, M_C(1)), small, hn_m_with_sign(m, large, x));
+    static const double p[] = { 1.12837911,    0.190405756,    0.0527485795,
+                                0.00376557419, 0.000284879672, 2.05006404e-06 };
+    static const double q[] = { 1, 0.502075434, 0.114108771, 0.014969131, 0.00116252131, 3.80913189e-05 };
+    return saturating32(m, x, 3.92, p, HN_COUNT(p), q, HN_COUNT(q));
 }
 
 static hn_kv erf64(const mctx *m, hn_kv x)
 {
     /* erf(x)/x - 1 on |x| <= 1, in x^2 */
-    static const double near0[] = {0.12837916709551259,     -0.37612638903183754,    0.11283791670955121,
-                                   -0.02686617064512984,    0.0052239776254232985,   -0.00085483270219348297,
-                                   0.00012055332902888736,  -1.4925647567519332e-05, 1.6462045441468418e-06,
-                                   -1.6364642158167616e-07, 1.4792401209404813e-08,  -1.216456005728345e-09,
-                                   8.7090451290531062e-11,  -4.2309458242953377e-12};
+    static const double near0[] = { 0.12837916709551259,     -0.37612638903183754,    0.11283791670955121,
+                                    -0.02686617064512984,    0.0052239776254232985,   -0.00085483270219348297,
+                                    0.00012055332902888736,  -1.4925647567519332e-05, 1.6462045441468418e-06,
+                                    -1.6364642158167616e-07, 1.4792401209404813e-08,  -1.216456005728345e-09,
+                                    8.7090451290531062e-11,  -4.2309458242953377e-12 };
     /* exp(x^2) erfc(x) on [0.99, 6.1], in 1/(x+3) - 0.18 */
-    static const double far[] = {
-        0.20675157614059253, 2.2113854643084956, 10.242397946199057,  37.72498650435314,   106.036470435407,
-        204.73636799658007,  175.63310338914033, -306.86724288786291, -1025.0372145664651, 96.388606479939497,
-        4338.2671872350575,  1592.908076197768,  -20465.008227451206, -7767.3261474661167, 110706.65304509251,
-        4234.7904664710959,  -574656.05919287517};
+    static const double far[] = { 0.20675157614059253, 2.2113854643084956,  10.242397946199057,
+                                  37.72498650435314,   106.036470435407,    204.73636799658007,
+                                  175.63310338914033,  -306.86724288786291, -1025.0372145664651,
+                                  96.388606479939497,  4338.2671872350575,  1592.908076197768,
+                                  -20465.008227451206, -7767.3261474661167, 110706.65304509251,
+                                  4234.7904664710959,  -574656.05919287517 };
     const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(6.0), M_ABS(x)), z = M_MUL(a, a);
     const hn_kv small = M_FMA(x, M_POLY(z, near0), x);
     const hn_kv t = M_SUB(M_DIV(M_C(1), M_ADD(a, M_C(3))), M_C(0.18));
@@ -215,28 +216,28 @@ typedef hn_kv (*expander)(const mctx *m, hn_kv x);
 static const struct {
     expander f32, f64;
 } table[] = {
-    [HN_KMATH_EXP] = {hn_m_exp, hn_m_exp},
-    [HN_KMATH_EXP2] = {hn_m_exp2, hn_m_exp2},
-    [HN_KMATH_EXPM1] = {hn_m_expm1, hn_m_expm1},
-    [HN_KMATH_LOG] = {hn_m_log, hn_m_log},
-    [HN_KMATH_LOG2] = {NULL, hn_m_log2},
-    [HN_KMATH_LOG1P] = {hn_m_log1p, hn_m_log1p},
-    [HN_KMATH_SIN] = {hn_m_sin, hn_m_sin},
-    [HN_KMATH_COS] = {hn_m_cos, hn_m_cos},
-    [HN_KMATH_TAN] = {NULL, hn_m_tan},
-    [HN_KMATH_ASIN] = {NULL, hn_m_asin},
-    [HN_KMATH_ACOS] = {NULL, hn_m_acos},
-    [HN_KMATH_ATAN] = {NULL, hn_m_atan},
-    [HN_KMATH_SINH] = {NULL, sinh64},
-    [HN_KMATH_COSH] = {NULL, cosh64},
-    [HN_KMATH_TANH] = {tanh32, tanh64},
-    [HN_KMATH_ASINH] = {NULL, asinh64},
-    [HN_KMATH_ACOSH] = {NULL, acosh64},
-    [HN_KMATH_ATANH] = {NULL, atanh64},
-    [HN_KMATH_ERF] = {erf32, erf64},
-    [HN_KMATH_SIGMOID] = {sigmoid, sigmoid},
-    [HN_KMATH_RSQRT] = {rsqrt, rsqrt},
-    [HN_KMATH_CBRT] = {NULL, cbrt64},
+    [HN_KMATH_EXP] = { hn_m_exp, hn_m_exp },
+    [HN_KMATH_EXP2] = { hn_m_exp2, hn_m_exp2 },
+    [HN_KMATH_EXPM1] = { hn_m_expm1, hn_m_expm1 },
+    [HN_KMATH_LOG] = { hn_m_log, hn_m_log },
+    [HN_KMATH_LOG2] = { NULL, hn_m_log2 },
+    [HN_KMATH_LOG1P] = { hn_m_log1p, hn_m_log1p },
+    [HN_KMATH_SIN] = { hn_m_sin, hn_m_sin },
+    [HN_KMATH_COS] = { hn_m_cos, hn_m_cos },
+    [HN_KMATH_TAN] = { NULL, hn_m_tan },
+    [HN_KMATH_ASIN] = { NULL, hn_m_asin },
+    [HN_KMATH_ACOS] = { NULL, hn_m_acos },
+    [HN_KMATH_ATAN] = { NULL, hn_m_atan },
+    [HN_KMATH_SINH] = { NULL, sinh64 },
+    [HN_KMATH_COSH] = { NULL, cosh64 },
+    [HN_KMATH_TANH] = { tanh32, tanh64 },
+    [HN_KMATH_ASINH] = { NULL, asinh64 },
+    [HN_KMATH_ACOSH] = { NULL, acosh64 },
+    [HN_KMATH_ATANH] = { NULL, atanh64 },
+    [HN_KMATH_ERF] = { erf32, erf64 },
+    [HN_KMATH_SIGMOID] = { sigmoid, sigmoid },
+    [HN_KMATH_RSQRT] = { rsqrt, rsqrt },
+    [HN_KMATH_CBRT] = { NULL, cbrt64 },
 };
 
 static bool float_operand(hn_kb *b, hn_kv x, const char *what)
@@ -284,11 +285,11 @@ static whole take_apart(const mctx *m, hn_kv x)
     const hn_kv shift = hn_kb_bin(b, HN_KOP_SUB, hn_kb_un(b, HN_KOP_CLZ, frac), hn_kb_like(b, frac, 11));
     const hn_kv normal = hn_kb_or(b, frac, hn_kb_int(b, HN_U64, m->lanes, 1ll << 52));
 
-    return (whole){hn_kb_select(b, sub, hn_kb_bin(b, HN_KOP_SHL, frac, shift), normal),
-                   hn_kb_select(b, sub,
-                                hn_kb_sub(b, hn_kb_int(b, HN_I64, m->lanes, -1074),
-                                          hn_kb_bitcast(b, shift, HN_I64, m->lanes)),
-                                hn_kb_addi(b, hn_kb_bitcast(b, biased, HN_I64, m->lanes), -1075))};
+    return (whole){ hn_kb_select(b, sub, hn_kb_bin(b, HN_KOP_SHL, frac, shift), normal),
+                    hn_kb_select(b, sub,
+                                 hn_kb_sub(b, hn_kb_int(b, HN_I64, m->lanes, -1074),
+                                           hn_kb_bitcast(b, shift, HN_I64, m->lanes)),
+                                 hn_kb_addi(b, hn_kb_bitcast(b, biased, HN_I64, m->lanes), -1075)) };
 }
 
 /* Long division in base 2^11: the remainder times 2^11 still fits 64 bits. Runs as often as the furthest lane

@@ -38,7 +38,7 @@ static hn_kfunc unary_kernel(hn_test *t, hn_kmath fn, hn_dtype dt, int lanes)
 {
     hn_kb *b = hn_kb_new(t->arena, hn_kmath_name(fn));
     const int x = hn_kb_in(b, "x", dt), y = hn_kb_out(b, "y", dt);
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, CHUNK), lanes);
@@ -84,96 +84,96 @@ static void put(void *p, hn_dtype dt, int i, double v)
         ((double *)p)[i] = v;
 }
 
-static const double hostile[] = {0.0,
-                                 -0.0,
-                                 1,
-                                 -1,
-                                 0.5,
-                                 -0.5,
-                                 2,
-                                 -2,
-                                 INFINITY,
-                                 -INFINITY,
-                                 NAN,
-                                 0x1p-149,
-                                 -0x1p-149,
-                                 0x1p-126,
-                                 0x1.fffffep127,
-                                 -0x1.fffffep127,
-                                 88.7228,
-                                 88.72284,
-                                 89,
-                                 -87.3,
-                                 -103.9,
-                                 -104.1,
-                                 127.999,
-                                 128,
-                                 -126.5,
-                                 -149.5,
-                                 -150,
-                                 709.78,
-                                 709.7828,
-                                 710.47,
-                                 -708.4,
-                                 -745.2,
-                                 -746,
-                                 1024,
-                                 -1022.5,
-                                 -1074.9,
-                                 -1075,
-                                 1.5707963267948966,
-                                 3.141592653589793,
-                                 0x1.921fb6p0,
-                                 0x1p22,
-                                 0x1p24,
-                                 1e6,
-                                 1000001,
-                                 1e7,
-                                 0x1p52,
-                                 0x1p53,
-                                 1e15,
-                                 1e22,
-                                 1e30,
-                                 0x1p-1022,
-                                 0x1p-1074,
-                                 0x1.fffffffffffffp1023,
-                                 1e300,
-                                 1e-300,
-                                 6381956970095103.0 * 0x1p797 /* the double nearest to a multiple of pi/2 */,
-                                 16367173.0 * 0x1p72 /* the float */,
-                                 0.9999999,
-                                 1.0000001,
-                                 -0.9999999,
-                                 -0.99999994,
-                                 0.99999994,
-                                 1e-10,
-                                 -1e-10,
-                                 1e-5,
-                                 0.4375,
-                                 0.6875,
-                                 1.1875,
-                                 2.4375,
-                                 0.625,
-                                 0.9277,
-                                 3.99,
-                                 4.01,
-                                 6,
-                                 5.99,
-                                 22,
-                                 22.1,
-                                 9,
-                                 17.3,
-                                 0.84375,
-                                 0.70710678,
-                                 0.70710677,
-                                 1.4142135,
-                                 0x1p28,
-                                 0x1p29,
-                                 1e10,
-                                 -3.5,
-                                 8,
-                                 -27,
-                                 1000};
+static const double hostile[] = { 0.0,
+                                  -0.0,
+                                  1,
+                                  -1,
+                                  0.5,
+                                  -0.5,
+                                  2,
+                                  -2,
+                                  INFINITY,
+                                  -INFINITY,
+                                  NAN,
+                                  0x1p-149,
+                                  -0x1p-149,
+                                  0x1p-126,
+                                  0x1.fffffep127,
+                                  -0x1.fffffep127,
+                                  88.7228,
+                                  88.72284,
+                                  89,
+                                  -87.3,
+                                  -103.9,
+                                  -104.1,
+                                  127.999,
+                                  128,
+                                  -126.5,
+                                  -149.5,
+                                  -150,
+                                  709.78,
+                                  709.7828,
+                                  710.47,
+                                  -708.4,
+                                  -745.2,
+                                  -746,
+                                  1024,
+                                  -1022.5,
+                                  -1074.9,
+                                  -1075,
+                                  1.5707963267948966,
+                                  3.141592653589793,
+                                  0x1.921fb6p0,
+                                  0x1p22,
+                                  0x1p24,
+                                  1e6,
+                                  1000001,
+                                  1e7,
+                                  0x1p52,
+                                  0x1p53,
+                                  1e15,
+                                  1e22,
+                                  1e30,
+                                  0x1p-1022,
+                                  0x1p-1074,
+                                  0x1.fffffffffffffp1023,
+                                  1e300,
+                                  1e-300,
+                                  6381956970095103.0 * 0x1p797 /* the double nearest to a multiple of pi/2 */,
+                                  16367173.0 * 0x1p72 /* the float */,
+                                  0.9999999,
+                                  1.0000001,
+                                  -0.9999999,
+                                  -0.99999994,
+                                  0.99999994,
+                                  1e-10,
+                                  -1e-10,
+                                  1e-5,
+                                  0.4375,
+                                  0.6875,
+                                  1.1875,
+                                  2.4375,
+                                  0.625,
+                                  0.9277,
+                                  3.99,
+                                  4.01,
+                                  6,
+                                  5.99,
+                                  22,
+                                  22.1,
+                                  9,
+                                  17.3,
+                                  0.84375,
+                                  0.70710678,
+                                  0.70710677,
+                                  1.4142135,
+                                  0x1p28,
+                                  0x1p29,
+                                  1e10,
+                                  -3.5,
+                                  8,
+                                  -27,
+                                  1000 };
 
 /* Chunk 0: hostile values; odd chunks: random bits; even ones: spread over a range where the function lives.
  */
@@ -186,7 +186,7 @@ static void make_inputs(void *x, hn_dtype dt, int chunk, hn_rng *r)
         } else if (chunk % 2) {
             memcpy((char *)x + i * (dt == HN_F32 ? 4 : 8), &bits, dt == HN_F32 ? 4 : 8);
         } else {
-            static const double span[] = {1, 10, 100, 700, 1.5, 3};
+            static const double span[] = { 1, 10, 100, 700, 1.5, 3 };
             put(x, dt, i, hn_rng_normal(r) * span[chunk / 2 % HN_COUNT(span)]);
         }
     }
@@ -219,12 +219,12 @@ static void check_function(hn_test *t, hn_kmath fn, hn_dtype dt, int chunks)
         hn_rng_init(&r, 17);
         for (int c = 0; c < (k == n_target - 1 ? chunks : 3); c++) {
             make_inputs(x, dt, c, &r);
-            jit_run(&j, &f, (void *[]){x, y}, NULL);
+            jit_run(&j, &f, (void *[]){ x, y }, NULL);
             check_chunk(f.name, target[k].name, oracles[fn], dt, x, y, hn_kmath_ulp(fn, dt), &worst);
             if (c || !fused) continue;
-            hn_diag dg = {0};
+            hn_diag dg = { 0 };
             const int64_t bytes = CHUNK * (dt == HN_F32 ? 4 : 8);
-            CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){{x, bytes}, {z, bytes}}, NULL, 0, 1, 0, &dg), &dg);
+            CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){ { x, bytes }, { z, bytes } }, NULL, 0, 1, 0, &dg), &dg);
             for (int i = 0; i < CHUNK; i++) {
                 const double a = at(y, dt, i), b = at(z, dt, i);
                 if (memcmp(&a, &b, 8) && !(a != a && b != b))
@@ -258,7 +258,7 @@ static void check_binary(hn_test *t, const char *name, bool power, hn_dtype dt, 
     hn_kb *b = hn_kb_new(t->arena, name);
     const int bx = hn_kb_in(b, "x", dt), by = hn_kb_in(b, "y", dt), out = hn_kb_out(b, "z", dt);
     double worst = 0;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, CHUNK), lanes);
     const hn_kv vx = hn_kb_load(b, bx, i, lanes), vy = hn_kb_load(b, by, i, lanes);
@@ -280,7 +280,7 @@ static void check_binary(hn_test *t, const char *name, bool power, hn_dtype dt, 
             }
             for (int n = 0; c > 3 && power && n < CHUNK; n++)
                 put(x, dt, n, fabs(at(x, dt, n)));
-            jit_run(&j, &f, (void *[]){x, y, got}, NULL);
+            jit_run(&j, &f, (void *[]){ x, y, got }, NULL);
             for (int n = 0; n < CHUNK; n++) {
                 const double a = at(x, dt, n), e = at(y, dt, n);
                 const long double want =
@@ -323,16 +323,44 @@ TEST(odd_lane_counts_work)
     const int n = jit_targets(target, 8);
     hn_kb *b = hn_kb_new(t->arena, "sin3");
     const int x = hn_kb_in(b, "x", HN_F32), y = hn_kb_out(b, "y", HN_F32);
-    const float in[3] = {1, 1e9f, 3};
+    const float in[3] = { 1, 1e9f, 3 };
     float out[3];
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     hn_kb_store(b, y, hn_kb_i(b, 0), hn_kb_math(b, HN_KMATH_SIN, hn_kb_load(b, x, hn_kb_i(b, 0), 3)));
     CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
     jit j = jit_make(t, &f, &target[n - 1]);
-    jit_run(&j, &f, (void *[]){(void *)(uintptr_t)in, out}, NULL);
+    jit_run(&j, &f, (void *[]){ (void *)(uintptr_t)in, out }, NULL);
     for (int i = 0; i < 3; i++)
         CHECK_NEAR((double)out[i], sin((double)in[i]), 1e-7);
     jit_done(&j);
+}
+
+/* HONE_BENCH=1: nanoseconds an element, input in the nearest cache. */
+TEST(math_throughput)
+{
+    static double x[CHUNK], y[CHUNK];
+    hn_target target[8];
+    const int n_target = jit_targets(target, 8);
+
+    if (!getenv("HONE_BENCH")) SKIP("set HONE_BENCH=1");
+    for (int k = 1; k < n_target; k++) {
+        for (int fn = HN_KMATH_EXP; fn <= HN_KMATH_CBRT; fn++) {
+            const hn_kfunc f = unary_kernel(t, (hn_kmath)fn, HN_F32, target[k].vec_bytes / 4);
+            jit j = jit_make(t, &f, &target[k]);
+            double best = 1e9;
+            for (int i = 0; i < CHUNK; i++)
+                put(x, HN_F32, i, 0.1 + 0.0002 * i);
+            for (int round = 0; round < 50; round++) {
+                const int64_t start = hn_now_ns();
+                for (int i = 0; i < 4; i++)
+                    jit_run(&j, &f, (void *[]){ x, y }, NULL);
+                best = fmin(best, (double)(hn_now_ns() - start) / (4 * CHUNK));
+            }
+            printf("{\"function\": \"%s\", \"target\": \"%s\", \"ns\": %.3f, \"stack_refs\": %d}\n", f.name,
+                   target[k].name, best, j.code.n_stack_ref);
+            jit_done(&j);
+        }
+    }
 }
