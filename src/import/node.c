@@ -174,6 +174,7 @@ static bool may_be_absent(const hn_im_call *c, int i)
 {
     if (c->entry->fn == hn_im_on_loop) return i < 2;
     if (c->entry->fn == hn_im_on_scan8) return i == 0;
+    if (c->entry->fn == hn_im_on_ms_gqa || c->entry->fn == hn_im_on_ms_mha) return i >= 1; /* packed in the first */
     return plain_domain(c->p->domain)[0] && i >= 2; /* contrib ops have gaps, which their handlers mind */
 }
 
