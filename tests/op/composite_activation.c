@@ -65,9 +65,9 @@ TEST(activations_refuse)
 
 TEST(softmax_expands)
 {
-    static const char *const ops[] = {"softmax", "log_softmax", "hardmax"};
-    static const char *const shapes[] = {"f32[5]",     "f32[2,3,4]", "f32[2,n,3]",
-                                         "f32[1,1,1]", "f32[3,0,2]", "f32[0,4,2]"};
+    static const char *const ops[] = { "softmax", "log_softmax", "hardmax" };
+    static const char *const shapes[] = { "f32[5]",     "f32[2,3,4]", "f32[2,n,3]",
+                                          "f32[1,1,1]", "f32[3,0,2]", "f32[0,4,2]" };
     char text[256];
 
     for (int i = 0; i < HN_COUNT(ops); i++)

@@ -5,7 +5,7 @@
 
 TEST(quantize_expands)
 {
-    static const char *const to[] = {"u8", "i8", "u16", "i16", "i4", "u4", "u2", "i2"};
+    static const char *const to[] = { "u8", "i8", "u16", "i16", "i4", "u4", "u2", "i2" };
     char text[256];
 
     for (int i = 0; i < HN_COUNT(to); i++) {
@@ -53,8 +53,8 @@ TEST(quantize_by_hand)
 
 TEST(dequantize_expands)
 {
-    static const char *const from[] = {"u8", "i8", "u16",      "i16",    "i32",   "i4",
-                                       "u4", "i2", "f8e4m3fn", "f8e5m2", "f4e2m1"};
+    static const char *const from[] = { "u8", "i8", "u16",      "i16",    "i32",   "i4",
+                                        "u4", "i2", "f8e4m3fn", "f8e5m2", "f4e2m1" };
     char text[256];
 
     for (int i = 0; i < HN_COUNT(from); i++) {

@@ -5,7 +5,7 @@
 
 TEST(dft_expands)
 {
-    static const char *const lengths[] = {"1", "2", "5", "8", "60", "128", "150", "67", "n"};
+    static const char *const lengths[] = { "1", "2", "5", "8", "60", "128", "150", "67", "n" };
     char text[256];
 
     for (int i = 0; i < HN_COUNT(lengths); i++)
@@ -69,7 +69,7 @@ TEST(stft_expands)
 
 TEST(det_expands)
 {
-    static const char *const sizes[] = {"0", "1", "2", "3", "4", "7", "m"};
+    static const char *const sizes[] = { "0", "1", "2", "3", "4", "7", "m" };
     char text[256];
 
     for (int i = 0; i < HN_COUNT(sizes); i++) {
