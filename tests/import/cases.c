@@ -1,7 +1,7 @@
 /*
- * import_cases [--eval] [--print] [-v] PATH...: each PATH is a model, or a folder that holds model.onnx (and,
- * for --eval, test_data_set_0/input_<i>.pb and output_<i>.pb). One line a failure, a count at the end; exit
- * status 1 when any failed.
+ * import_cases [--eval] [--print] [--no-fork] [-v] [--dim NAME=N]... PATH...: each PATH is a model, or a
+ * folder that holds model.onnx (and, for --eval, test_data_set_0/input_<i>.pb and output_<i>.pb). One line a
+ * failure, a count at the end; exit status 1 when any failed.
  */
 #include <dirent.h>
 #include <math.h>
@@ -17,6 +17,9 @@
 #include "import/tensor_file.h"
 
 static bool want_eval, want_print, verbose, want_fork = true;
+
+static hn_import_dim dims[64];
+static int n_dims;
 
 static bool is_dir(const char *path)
 {
@@ -156,7 +159,8 @@ static bool run_path(const char *path)
     hn_arena *a = hn_arena_create();
     bool baked = false;
     snprintf(model, sizeof model, is_dir(path) ? "%s/model.onnx" : "%s", path);
-    if (hn_import_file(a, model, NULL, &g, &all, &dg) != HONE_OK) {
+    const hn_import_opts opts = { .dim = dims, .n_dim = n_dims };
+    if (hn_import_file(a, model, &opts, &g, &all, &dg) != HONE_OK) {
         hn_diag second = { 0 };
         baked = is_dir(path) && bake(path, a, &g, &given, &second);
         if (!baked) {
@@ -207,7 +211,12 @@ int main(int argc, char **argv)
             want_print = true;
         else if (strcmp(argv[i], "--no-fork") == 0)
             want_fork = false;
-        else if (strcmp(argv[i], "-v") == 0)
+        else if (strcmp(argv[i], "--dim") == 0 && i + 1 < argc && n_dims < HN_COUNT(dims)) {
+            char *eq = strchr(argv[++i], '=');
+            if (!eq) return 2;
+            *eq = '\0';
+            dims[n_dims++] = (hn_import_dim){ argv[i], strtoll(eq + 1, NULL, 10) };
+        } else if (strcmp(argv[i], "-v") == 0)
             verbose = true;
         else {
             n++;

@@ -1,0 +1,155 @@
+/* Ops of com.microsoft against the same sums spelled out in standard ops. */
+#include <stdio.h>
+#include <string.h>
+
+#include "make.h"
+
+typedef struct spec {
+    const char *domain, *op, *in, *attrs;
+} spec;
+
+/* Nodes in a row over shared inputs x, y (floats) and constants; the i-th yields t<i>, the last one is the
+ * output. */
+static const double *run(hn_test *t, const spec *nodes, int n, const char *const shape[2],
+                         void (*consts)(hn_str *), int *ret_n)
+{
+    hn_str g = { 0 };
+    char out[8];
+    double data[2][256];
+    for (int i = 0; i < 2; i++) {
+        g_input(&g, i ? "y" : "x", F32, shape[i]);
+        for (int k = 0; k < 256; k++)
+            data[i][k] = ((k * 37 + i * 11) % 29) / 14.5 - 1;
+    }
+    if (consts) consts(&g);
+    for (int i = 0; i < n; i++) {
+        snprintf(out, sizeof out, "t%d", i);
+        g_node_in(&g, nodes[i].domain, nodes[i].op, nodes[i].in, out, nodes[i].attrs);
+    }
+    g_output(&g, out, 0, NULL);
+    const hn_graph *r = import_ok(t, &g, 23, NULL);
+    return eval_floats(t, r, (const double *const[]){ data[0], data[1] }, 0, ret_n);
+}
+
+static void same(hn_test *t, const spec *fused, const spec *plain, int n_plain, const char *x, const char *y,
+                 void (*consts)(hn_str *))
+{
+    const char *const shape[2] = { x, y };
+    int n0, n1;
+    hn_test_note("%s", fused->op);
+    const double *a = run(t, fused, 1, shape, consts, &n0), *b = run(t, plain, n_plain, shape, consts, &n1);
+    CHECK_EQ(n0, n1);
+    for (int i = 0; i < n0; i++)
+        CHECK_NEAR(a[i], b[i], 2e-6);
+}
+
+#define MS         "com.microsoft"
+#define SAME(...)  same(t, __VA_ARGS__)
+#define PLAIN(...) (const spec[]){ __VA_ARGS__ }, HN_COUNT(((const spec[]){ __VA_ARGS__ }))
+
+static void k15(hn_str *g)
+{
+    g_floats(g, "k", "", "1.5");
+}
+
+TEST(fused_activations)
+{
+    SAME(&(spec){ MS, "BiasGelu", "x,y", "" }, PLAIN({ "", "Add", "x,y", "" }, { "", "Gelu", "t0", "" }),
+         "2,3,4", "4", NULL);
+    SAME(&(spec){ MS, "FastGelu", "x,y", "" },
+         PLAIN({ "", "Add", "x,y", "" }, { "", "Gelu", "t0", "approximate=s:tanh" }), "2,3,4", "4", NULL);
+    SAME(&(spec){ MS, "QuickGelu", "x", "alpha=f:1.5" },
+         PLAIN({ "", "Mul", "x,k", "" }, { "", "Sigmoid", "t0", "" }, { "", "Mul", "x,t1", "" }), "2,3,4",
+         "4", k15);
+}
+
+TEST(fused_products)
+{
+    SAME(&(spec){ MS, "FusedMatMul", "x,y", "transB=i:1 alpha=f:1.5" },
+         PLAIN({ "", "Transpose", "y", "perm=is:0,2,1" }, { "", "MatMul", "x,t0", "" },
+               { "", "Mul", "t1,k", "" }),
+         "2,3,4", "2,5,4", k15);
+    SAME(&(spec){ MS, "FusedConv", "x,y", "activation=s:Relu pads=is:1,1" },
+         PLAIN({ "", "Conv", "x,y", "pads=is:1,1" }, { "", "Relu", "t0", "" }), "1,3,8", "4,3,3", NULL);
+    SAME(&(spec){ MS, "FusedGemm", "x,y,", "activation=s:LeakyRelu activation_alpha=f:0.25" },
+         PLAIN({ "", "Gemm", "x,y", "" }, { "", "LeakyRelu", "t0", "alpha=f:0.25" }), "3,4", "4,5", NULL);
+}
+
+static void norm(hn_str *g)
+{
+    g_floats(g, "s", "4", "1,2,3,4");
+    g_floats(g, "b", "4", "0.5,0.25,0,-1");
+}
+
+TEST(skip_norms)
+{
+    SAME(&(spec){ MS, "SkipLayerNormalization", "x,y,s,b", "epsilon=f:0.001" },
+         PLAIN({ "", "Add", "x,y", "" }, { "", "LayerNormalization", "t0,s,b", "epsilon=f:0.001" }), "2,3,4",
+         "2,3,4", norm);
+    SAME(&(spec){ MS, "SkipSimplifiedLayerNormalization", "x,y,s,b", "epsilon=f:0.001" },
+         PLAIN({ "", "Add", "x,y", "" }, { "", "Add", "t0,b", "" },
+               { "", "RMSNormalization", "t1,s", "epsilon=f:0.001" }),
+         "2,3,4", "2,3,4", norm);
+}
+
+static void seqlens(hn_str *g)
+{
+    hn_str n = { 0 }, all = { 0 };
+    t_begin(&n, "n", I32, "1"); /* index of the last key */
+    pb_int(&n, 5, 4);
+    pb_msg(g, 5, &n);
+    t_begin(&all, "all", I32, "1");
+    pb_int(&all, 5, 5);
+    pb_msg(g, 5, &all);
+}
+
+TEST(grouped_and_multi_head_attention)
+{
+    SAME(&(spec){ MS, "GroupQueryAttention", "x,y,y,,,n,all", "num_heads=i:4 kv_num_heads=i:2" },
+         PLAIN({ "", "Attention", "x,y,y", "q_num_heads=i:4 kv_num_heads=i:2 is_causal=i:1" }), "1,5,16",
+         "1,5,8", seqlens);
+    SAME(&(spec){ MS, "MultiHeadAttention", "x,y,y", "num_heads=i:2" },
+         PLAIN({ "", "Attention", "x,y,y", "q_num_heads=i:2 kv_num_heads=i:2" }), "2,3,8", "2,5,8", NULL);
+    SAME(&(spec){ MS, "MultiHeadAttention", "x,y,y", "num_heads=i:2 unidirectional=i:1 scale=f:0.25" },
+         PLAIN({ "", "Attention", "x,y,y", "q_num_heads=i:2 kv_num_heads=i:2 is_causal=i:1 scale=f:0.25" }),
+         "2,5,8", "2,5,8", NULL);
+}
+
+static void scales(hn_str *g)
+{
+    hn_str z = { 0 };
+    g_floats(g, "s", "", "0.0625");
+    t_begin(&z, "z", U8, "");
+    pb_bytes(&z, 9, "\x80", 1);
+    pb_msg(g, 5, &z);
+}
+
+TEST(quantised_elementwise)
+{
+    /* x and y are quantised by both sides first; QLinearAdd is one node behind them */
+    const spec add[] = { { "", "QuantizeLinear", "x,s,z", "" },
+                         { "", "QuantizeLinear", "y,s,z", "" },
+                         { MS, "QLinearAdd", "t0,s,z,t1,s,z,s,z", "" } };
+    const spec plain[] = { { "", "QuantizeLinear", "x,s,z", "" },
+                           { "", "QuantizeLinear", "y,s,z", "" },
+                           { "", "DequantizeLinear", "t0,s,z", "" },
+                           { "", "DequantizeLinear", "t1,s,z", "" },
+                           { "", "Add", "t2,t3", "" },
+                           { "", "QuantizeLinear", "t4,s,z", "" } };
+    const char *const shape[2] = { "2,3,4", "4" };
+    int n0, n1;
+    const double *a = run(t, add, 3, shape, scales, &n0), *b = run(t, plain, 6, shape, scales, &n1);
+    CHECK_EQ(n0, n1);
+    for (int i = 0; i < n0; i++)
+        CHECK_NEAR(a[i], b[i], 0);
+}
+
+TEST(contrib_ops_of_unknown_use_are_refused)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "1,3,8");
+    g_input(&g, "w", F32, "4,3,3");
+    g_node_in(&g, MS, "FusedConv", "x,w", "y", "activation=s:Mystery");
+    g_output(&g, "y", F32, NULL);
+    import_bad(t, &g, 17, NULL, HONE_E_UNSUPPORTED, "\"Mystery\" is not known here");
+}
