@@ -1,0 +1,480 @@
+/* Direct convolution: a tile of output places times a panel of output channels stays in registers over all taps.
+ *
+ *     for each tile (image, block of rows, panel of channels)         parallel
+ *         [copy the rows with their padding into scratch]             unless nothing is padded or the rows are there already
+ *         for each mr places of the block                             along a row, or through the rows when flat
+ *             acc[mr][nr] += x[place, tap] * w[tap][nr]               taps run contiguously where storage allows
+ *             epilogue(acc + bias) -> y
+ *
+ * Weights are packed [panel][plane][kh][kw][element][nr] in the order in which the image is stored, so that one loop nest
+ * serves channels-last, blocked and plain images; neighbouring loops whose strides fit merge (a 3x3 window over channels-last
+ * storage is three runs of 3*C elements). No im2col: Zhang et al., "High performance zero-memory overhead direct
+ * convolutions" (2018), with padding moved to a copy that stays in the second-level cache.
+ */
+#include "tactic/cpu/conv.h"
+#include "tactic/cpu/loops.h"
+
+#include <math.h>
+
+enum { P_MR, P_NV, P_VL, P_FLAT };
+enum { MAX_ROWS = 28, MAX_NV = 6, MAX_ACC = 31 };
+
+static bool pointwise_linear(const hn_conv *c)
+{
+    return !c->padded && c->kh == 1 && c->kw == 1 && c->sh == 1 && c->sw == 1;
+}
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    hn_conv c;
+    (void)t;
+    const hn_fit fit = hn_conv_of(r, &c);
+    if (fit != HN_FIT_YES) return fit;
+    if (c.og < 4 && c.cg < 4) return HN_FIT_TOO_SMALL;
+    if (c.group > 1 && c.xi.block && c.cg % c.xi.block) return HN_FIT_SHAPE;
+    return HN_FIT_YES;
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    static const int64_t wide[] = { 1, 2, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 25, 28 };
+    static const int64_t narrow[] = { 1, 2, 3, 4, 5, 6, 7, 8, 10, 12 };
+    static const int64_t nv[] = { 1, 2, 3, 4, 6 }, flat[] = { 0, 1 };
+    const int64_t lanes = t->vec_bytes / 4, vl[] = { lanes, lanes / 2, lanes / 4 };
+    (void)r;
+    if (t->n_vreg >= 32) hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
+    else hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
+    hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 5 : 3, nv);
+    hn_space_add_list(ret, "vl", lanes > 8 ? 3 : 2, vl);
+    hn_space_add_list(ret, "flat", 2, flat);
+}
+
+/* Places of one run of tiles: a row, or a block of rows. */
+typedef struct blocks {
+    int64_t rows;     /* output rows a block; in linear mode, places */
+    int64_t n;        /* blocks an image, at optimal sizes */
+    int64_t strip;    /* places in a run of tiles, at optimal sizes */
+    int64_t panels;   /* of one group */
+    bool linear;
+} blocks;
+
+enum { TILES_PER_CORE = 4 };
+
+/* Rows whose input stays in half the second-level cache while the panels pass over it; fewer where threads would idle. */
+static blocks blocks_of(const hn_conv *c, const hn_target *t, const int64_t *p)
+{
+    blocks k = { .linear = pointwise_linear(c) && p[P_FLAT] };
+    const int64_t nr = p[P_NV] * p[P_VL], total = k.linear ? c->oh_opt * c->ow_opt : c->oh_opt;
+    const int64_t row = 4 * c->c * (k.linear ? 1 : (c->ow_opt * c->sw + c->kw) * c->sh);
+    k.panels = (c->og + nr - 1) / nr;
+    int64_t most = HN_MAX(1, t->l2_bytes / 2 / HN_MAX(row, 1) - (k.linear ? 0 : (c->kh - 1) / c->sh));
+    const int64_t want = TILES_PER_CORE * HN_MAX(1, t->n_core), have = c->n_opt * c->group * k.panels;
+    if (have < want) most = HN_MIN(most, HN_MAX(1, total * have / want));
+    if (k.linear) most = HN_MAX(p[P_MR], most / p[P_MR] * p[P_MR]);
+    k.n = (total + most - 1) / most;
+    k.rows = k.linear ? HN_MIN(most, HN_MAX(total, 1)) : (total + k.n - 1) / k.n;
+    k.n = (total + k.rows - 1) / k.rows;
+    k.strip = k.linear ? k.rows : p[P_FLAT] ? HN_MIN(k.rows, c->oh_opt) * c->ow_opt : c->ow_opt;
+    return k;
+}
+
+static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_conv c;
+    if (hn_conv_of(r, &c) != HN_FIT_YES) return false;
+    const int64_t acc = p[P_MR] * p[P_NV], lanes = t->vec_bytes / 4;
+    if (acc + (p[P_NV] > 1 ? p[P_NV] + 1 : 2) > t->n_vreg) return false;
+    if (p[P_VL] > 4 && p[P_VL] / 2 >= c.og) return false;
+    if (p[P_VL] < 8 && c.og > 4) return false;
+    if ((p[P_NV] - 1) * p[P_VL] >= c.og && p[P_NV] > 1) return false;
+    if (c.yi.block && c.yi.block % p[P_VL]) return false;
+    if (p[P_FLAT] && !pointwise_linear(&c) && c.ow_opt >= 48) return false; /* rows are long enough */
+    if (!p[P_FLAT] && pointwise_linear(&c)) return false;
+    if (!p[P_FLAT] && !c.has_columns) return false;
+    const blocks k = blocks_of(&c, t, p);
+    if (p[P_MR] > k.strip) return false;
+    return acc >= 8 || p[P_MR] >= k.strip || p[P_VL] < lanes;
+}
+
+/* Cycles of one tile a step of the reduction: multiply-adds, their latency, the loads that feed them. */
+static double step_cycles(const hn_target *t, int64_t mr, int64_t nv, int64_t vl)
+{
+    const double fma = (double)(mr * nv) * (double)vl * 4 / t->vec_bytes * (t->vec_bytes > 32 ? 1 : 0.5);
+    const double latency = 4, load = ((double)mr + (double)nv * (vl > 8 ? 2 : 1)) / 2;
+    return fmax(fma, fmax(latency, load));
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_conv c;
+    hn_conv_of(r, &c);
+    const blocks k = blocks_of(&c, t, p);
+    const double per_cycle = t->vec_bytes > 32 ? 2.0 * t->vec_bytes / 4 : 4.0 * t->vec_bytes / 4; /* flops */
+    const double ghz = t->peak_gflops / per_cycle;
+    const double taps = (double)(c.cg * c.kh * c.kw), nr = (double)(p[P_NV] * p[P_VL]);
+    const int64_t strips = c.n_opt * k.n * (p[P_FLAT] ? 1 : k.rows), full = k.strip / p[P_MR], rest = k.strip % p[P_MR];
+    const int64_t whole = c.og / (p[P_NV] * p[P_VL]), left = c.og % (p[P_NV] * p[P_VL]);
+    double cycles = 0;
+    for (int last = 0; last < 2; last++) {
+        const int64_t nv = last ? (left + p[P_VL] - 1) / p[P_VL] : p[P_NV], count = last ? left > 0 : whole;
+        if (!count) continue;
+        const double tile = taps * step_cycles(t, p[P_MR], nv, p[P_VL]) + (double)(p[P_MR] * nv) * 2 + 20 +
+                            (p[P_FLAT] && !k.linear ? 6.0 * (double)p[P_MR] : 0);
+        const double end = rest ? taps * step_cycles(t, rest, nv, p[P_VL]) + (double)(rest * nv) * 2 + 20 : 0;
+        cycles += (double)count * ((double)full * tile + end);
+    }
+    const double copied = c.padded ? (double)(c.n_opt * k.n * hn_conv_rows_in(&c, k.rows) * c.c) * (double)(c.ow_opt * c.sw + c.kw) : 0;
+    const double weights = 4 * taps * nr * (double)(k.panels * c.group) / t->bandwidth_gbs;
+    return (double)(c.group * strips) * cycles / ghz / 0.93 + copied * 0.12 + weights * 0.3 + 200;
+}
+
+/* ---- emission ---- */
+typedef struct step_loop {
+    int64_t count;
+    hn_kv stride;
+} step_loop;
+
+typedef struct direct {
+    hn_lower *l;
+    hn_kb *b;
+    const hn_region *r;
+    hn_conv c;
+    blocks k;
+    int mr, nv, vl;
+    bool flat;
+    int weights, scratch;
+    hn_conv_source src;
+    step_loop nest[4];
+    int n_nest;
+    int64_t taps;
+    hn_kv n, row0, oc0, w_base; /* of the tile */
+    hn_kv x_base;               /* group's first element in src */
+    hn_kv place[MAX_ROWS];      /* flat: offsets of the places of the tile; else only the first */
+} direct;
+
+static bool constant(const direct *d, hn_kv v, int64_t *ret)
+{
+    return hn_kb_is_const(d->b, v, ret);
+}
+
+/* The loops over taps, those whose storage is one run merged. */
+static void make_nest(direct *d)
+{
+    hn_kb *b = d->b;
+    const hn_conv *c = &d->c;
+    const int64_t planes = c->xi.planes > 1 ? c->cg / HN_MAX(c->xi.block, 1) : 1;
+    const int64_t elems = c->xi.planes > 1 ? HN_MAX(c->xi.block, 1) : c->xi.elems > 1 ? c->cg : 1;
+    const step_loop all[4] = {
+        { planes, d->src.plane },
+        { c->kh, hn_kb_muli(b, d->src.row, c->dh) },
+        { c->kw, hn_kb_i(b, d->src.column * c->dw) },
+        { elems, hn_kb_i(b, 1) },
+    };
+    d->n_nest = 0;
+    for (int i = 0; i < 4; i++) {
+        if (all[i].count == 1 && (i < 3 || d->n_nest > 0)) continue;
+        int64_t outer, inner;
+        step_loop *before = d->n_nest ? &d->nest[d->n_nest - 1] : NULL;
+        if (before && constant(d, before->stride, &outer) && constant(d, all[i].stride, &inner) && outer == inner * all[i].count) {
+            before->count *= all[i].count;
+            before->stride = all[i].stride;
+            continue;
+        }
+        d->nest[d->n_nest++] = all[i];
+    }
+}
+
+typedef struct micro {
+    int rows, nv;
+    hn_kvar acc[MAX_ACC];
+} micro;
+
+/* One tap: nv loads of weights, a broadcast for each place. */
+static void tap(direct *d, micro *m, hn_kv x_at, hn_kv w_at)
+{
+    hn_kb *b = d->b;
+    hn_kv wv[MAX_NV];
+    for (int v = 0; v < m->nv; v++) wv[v] = hn_kb_load(b, d->weights, hn_kb_addi(b, w_at, (int64_t)v * d->vl), d->vl);
+    for (int i = 0; i < m->rows; i++) {
+        const hn_kv at = d->flat && !d->k.linear ? hn_kb_add(b, d->place[i], x_at)
+                                                 : hn_kb_addi(b, hn_kb_add(b, d->place[0], x_at), i * d->c.sw * d->src.column);
+        const hn_kv x = hn_kb_load_splat(b, d->src.buf, at, d->vl);
+        for (int v = 0; v < m->nv; v++) {
+            hn_kvar *a = &m->acc[i * m->nv + v];
+            hn_kb_set(b, *a, hn_kb_fma(b, x, wv[v], hn_kb_get(b, *a)));
+        }
+    }
+}
+
+enum { UNROLL = 4, UNROLL_WHOLE = 8, UNROLL_BODY = 24 };
+
+static void taps(direct *d, micro *m, int level, hn_kv x_at, hn_kv w_at);
+
+static void taps_once(direct *d, micro *m, int level, hn_kv i, hn_kv x_at, hn_kv w_at, int64_t inner)
+{
+    hn_kb *b = d->b;
+    const int64_t nr = (int64_t)d->nv * d->vl;
+    const hn_kv x = hn_kb_add(b, x_at, hn_kb_mul(b, i, d->nest[level].stride)), w = hn_kb_add(b, w_at, hn_kb_muli(b, i, inner * nr));
+    if (level == d->n_nest - 1) tap(d, m, x, w);
+    else taps(d, m, level + 1, x, w);
+}
+
+/* One loop of the nest; small ones are written out. */
+static void taps(direct *d, micro *m, int level, hn_kv x_at, hn_kv w_at)
+{
+    hn_kb *b = d->b;
+    const int64_t count = d->nest[level].count;
+    int64_t inner = 1;
+    for (int i = level + 1; i < d->n_nest; i++) inner *= d->nest[i].count;
+    const bool innermost = level == d->n_nest - 1;
+    if (innermost ? count <= UNROLL_WHOLE : count * inner <= UNROLL_BODY) {
+        for (int64_t i = 0; i < count; i++) taps_once(d, m, level, hn_kb_i(b, i), x_at, w_at, inner);
+        return;
+    }
+    const int64_t step = innermost ? UNROLL : 1, whole = count / step * step;
+    const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), step);
+    for (int64_t u = 0; u < step; u++) taps_once(d, m, level, hn_kb_addi(b, i, u), x_at, w_at, inner);
+    hn_kb_end(b);
+    for (int64_t u = whole; u < count; u++) taps_once(d, m, level, hn_kb_i(b, u), x_at, w_at, inner);
+}
+
+/* Rows and columns of the places of a tile that starts at place p of its strip. */
+static void places(direct *d, hn_kv strip_row, hn_kv p, int rows, hn_kv *row, hn_kv *col)
+{
+    hn_kb *b = d->b;
+    if (!d->flat) {
+        for (int i = 0; i < rows; i++) {
+            row[i] = strip_row;
+            col[i] = hn_kb_addi(b, p, i);
+        }
+        return;
+    }
+    const hn_kv ow = hn_lower_dim(d->l, d->c.ow);
+    row[0] = hn_kb_idiv(b, p, ow);
+    col[0] = hn_kb_sub(b, p, hn_kb_mul(b, row[0], ow));
+    for (int i = 1; i < rows; i++) {
+        const hn_kv next = hn_kb_addi(b, col[i - 1], 1), wrap = hn_kb_eq(b, next, ow);
+        col[i] = hn_kb_select(b, wrap, hn_kb_i(b, 0), next);
+        row[i] = hn_kb_select(b, wrap, hn_kb_addi(b, row[i - 1], 1), row[i - 1]);
+    }
+}
+
+/* Lanes of vector v in a group's last panel that are channels; NONE: all. */
+static hn_kv channel_mask(direct *d, int v)
+{
+    const int64_t left = d->c.og % ((int64_t)d->nv * d->vl) - (int64_t)v * d->vl;
+    return left < d->vl ? hn_kb_tail_mask(d->b, hn_kb_i(d->b, 0), hn_kb_i(d->b, left), d->vl) : HN_KV_NONE;
+}
+
+static void store(direct *d, const micro *m, const hn_kv *row, const hn_kv *col, bool last_panel)
+{
+    hn_kb *b = d->b;
+    hn_kv bias[MAX_NV];
+    for (int v = 0; d->c.bias && v < m->nv; v++) {
+        const hn_kv oc = hn_kb_addi(b, d->oc0, (int64_t)v * d->vl);
+        hn_kidx at;
+        hn_kidx_init(&at, 1, &oc);
+        hn_kidx_vector(&at, 0, d->vl);
+        hn_lower_forget(d->l);
+        bias[v] = hn_lower_value(d->l, d->c.bias, &at, last_panel ? channel_mask(d, v) : HN_KV_NONE);
+    }
+    for (int i = 0; i < m->rows; i++)
+        for (int v = 0; v < m->nv; v++) {
+            hn_kidx idx;
+            const hn_kv oc = hn_kb_addi(b, d->oc0, (int64_t)v * d->vl);
+            hn_kv sum = hn_kb_get(b, m->acc[i * m->nv + v]);
+            const hn_kv mask = last_panel ? channel_mask(d, v) : HN_KV_NONE;
+            if (d->c.bias) sum = hn_kb_add(b, sum, bias[v]);
+            hn_conv_index(&d->c, d->n, oc, row[i], col[i], &idx);
+            hn_kidx_vector(&idx, 1, d->vl);
+            idx.aligned = d->c.og % d->vl == 0 || d->c.group == 1;
+            hn_lower_seed(d->l, d->c.y, sum);
+            hn_lower_store(d->l, &idx, mask);
+        }
+}
+
+/* `rows` places from place p of the strip, nv vectors of channels. strip_row: output row of the strip, within the block. */
+static void tile(direct *d, int rows, hn_kv strip_row, hn_kv p, bool last_panel)
+{
+    hn_kb *b = d->b;
+    const int64_t nr = (int64_t)d->nv * d->vl, left = d->c.og % nr;
+    micro m = { .rows = rows, .nv = last_panel ? (int)((left + d->vl - 1) / d->vl) : d->nv };
+    hn_kv row[MAX_ROWS], col[MAX_ROWS];
+    if (d->k.linear) {
+        d->place[0] = hn_kb_add(b, d->x_base, hn_kb_muli(b, p, d->src.column));
+    } else {
+        places(d, strip_row, p, rows, row, col);
+        for (int i = 0; i < (d->flat ? rows : 1); i++) {
+            const hn_kv down = hn_kb_mul(b, hn_kb_muli(b, row[i], d->c.sh), d->src.row);
+            d->place[i] = hn_kb_add(b, d->x_base, hn_kb_add(b, down, hn_kb_muli(b, col[i], d->c.sw * d->src.column)));
+        }
+    }
+    for (int i = 0; i < m.rows * m.nv; i++) m.acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, d->vl, 0));
+    taps(d, &m, 0, hn_kb_i(b, 0), d->w_base);
+    if (d->k.linear) places(d, HN_KV_NONE, hn_kb_add(b, d->row0, p), rows, row, col);
+    else
+        for (int i = 0; i < rows; i++) row[i] = hn_kb_add(b, d->row0, row[i]);
+    store(d, &m, row, col, last_panel);
+}
+
+/* All places of a strip. Where its length is known the rest has a tile of its own size; else the last tile moves back over
+ * places that are done already: the same values are stored twice. */
+static void strip(direct *d, hn_kv strip_row, hn_kv length, bool last_panel)
+{
+    hn_kb *b = d->b;
+    int64_t known;
+    if (constant(d, length, &known)) {
+        const int64_t whole = known / d->mr * d->mr;
+        if (whole > d->mr) {
+            const hn_kv p = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), d->mr);
+            tile(d, d->mr, strip_row, p, last_panel);
+            hn_kb_end(b);
+        } else if (whole) {
+            tile(d, d->mr, strip_row, hn_kb_i(b, 0), last_panel);
+        }
+        if (known > whole) tile(d, (int)(known - whole), strip_row, hn_kb_i(b, whole), last_panel);
+        return;
+    }
+    const hn_kv enough = hn_kb_ge(b, length, hn_kb_i(b, d->mr));
+    hn_kb_if(b, enough);
+    const hn_kv p = hn_kb_for(b, hn_kb_i(b, 0), length, d->mr);
+    tile(d, d->mr, strip_row, hn_kb_min(b, p, hn_kb_addi(b, length, -d->mr)), last_panel);
+    hn_kb_end(b);
+    hn_kb_else(b);
+    const hn_kv q = hn_kb_forn(b, length);
+    tile(d, 1, strip_row, q, last_panel);
+    hn_kb_end(b);
+    hn_kb_end(b);
+}
+
+static void block(direct *d, hn_kv count, bool last_panel)
+{
+    hn_kb *b = d->b;
+    if (d->flat) {
+        strip(d, HN_KV_NONE, d->k.linear ? count : hn_kb_mul(b, count, hn_lower_dim(d->l, d->c.ow)), last_panel);
+        return;
+    }
+    const hn_kv row = hn_kb_forn(b, count);
+    strip(d, row, hn_lower_dim(d->l, d->c.ow), last_panel);
+    hn_kb_end(b);
+}
+
+static void panel(direct *d, hn_kv count, hn_kv q)
+{
+    const int64_t nr = (int64_t)d->nv * d->vl;
+    if (d->c.og % nr == 0) {
+        block(d, count, false);
+    } else if (d->k.panels == 1) {
+        block(d, count, true);
+    } else {
+        hn_kb_if(d->b, hn_kb_eq(d->b, q, hn_kb_i(d->b, d->k.panels - 1)));
+        block(d, count, true);
+        hn_kb_else(d->b);
+        block(d, count, false);
+        hn_kb_end(d->b);
+    }
+}
+
+/* The image's rows with padding, copied once for all panels that this call takes in turn. */
+static void fill_scratch(direct *d, hn_kvar held, hn_kv which, hn_kv count)
+{
+    hn_kb *b = d->b;
+    hn_kb_if(b, hn_kb_ne(b, hn_kb_get(b, held), which));
+    hn_conv_copy(d->l, &d->c, d->scratch, d->src.column, d->k.rows, d->n, d->row0, count);
+    hn_kb_set(b, held, which);
+    hn_kb_end(b);
+}
+
+static hn_kv group_offset(direct *d, hn_kv g)
+{
+    const int64_t per = d->c.xi.block ? d->c.cg / d->c.xi.block : d->c.cg;
+    return d->c.xi.planes > 1 ? hn_kb_mul(d->b, hn_kb_muli(d->b, g, per), d->src.plane) : hn_kb_muli(d->b, g, per);
+}
+
+static void tiles(direct *d)
+{
+    hn_kb *b = d->b;
+    hn_symtab *syms = d->r->g->syms;
+    const int64_t nr = (int64_t)d->nv * d->vl, all_panels = d->k.panels * d->c.group;
+    const hn_dim rows = d->k.linear ? hn_dim_mul(syms, d->c.oh, d->c.ow) : d->c.oh;
+    const hn_dim n_blocks = hn_dim_ceildiv(syms, rows, d->k.rows);
+    const hn_kv total = hn_lower_dim(d->l, hn_dim_mul(syms, hn_dim_mul(syms, d->c.n, n_blocks), all_panels));
+    const hn_kv per_image = hn_lower_dim(d->l, n_blocks), n_rows = hn_lower_dim(d->l, rows);
+    const hn_kvar held = hn_kb_var(b, hn_kb_i(b, -1));
+    const hn_kv t = hn_kb_parallel(b, hn_kb_ext(b, total, 1));
+    const hn_kv at = hn_kb_idiv(b, t, hn_kb_i(b, all_panels)), pq = hn_kb_imod(b, t, hn_kb_i(b, all_panels));
+    d->n = hn_kb_idiv(b, at, per_image);
+    d->row0 = hn_kb_muli(b, hn_kb_imod(b, at, per_image), d->k.rows);
+    int64_t known;
+    hn_kv count = hn_kb_min(b, hn_kb_i(b, d->k.rows), hn_kb_sub(b, n_rows, d->row0));
+    if (hn_dim_known(syms, rows, &known) && known % d->k.rows == 0) count = hn_kb_i(b, d->k.rows);
+    if (d->c.padded) {
+        hn_conv_copied(d->l, &d->c, d->scratch, d->src.column, d->k.rows, &d->src);
+        fill_scratch(d, held, at, count);
+    } else if (d->k.linear) {
+        hn_conv_direct(d->l, &d->c, d->n, hn_kb_i(b, 0), &d->src);
+        d->src.base = hn_kb_add(b, d->src.base, hn_kb_muli(b, d->row0, d->src.column));
+    } else {
+        hn_conv_direct(d->l, &d->c, d->n, d->row0, &d->src);
+    }
+    const hn_kv g = hn_kb_idiv(b, pq, hn_kb_i(b, d->k.panels)), q = hn_kb_imod(b, pq, hn_kb_i(b, d->k.panels));
+    make_nest(d);
+    d->x_base = hn_kb_add(b, d->src.base, group_offset(d, g));
+    d->oc0 = hn_kb_add(b, hn_kb_muli(b, g, d->c.og), hn_kb_muli(b, q, nr));
+    d->w_base = hn_kb_muli(b, pq, nr * d->taps);
+    panel(d, count, q);
+    hn_kb_end(b);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    hn_kb *b = hn_kb_new(ret->arena, "conv_f32_direct__cpu");
+    hn_lower *l = hn_lower_new(ret->arena, b, r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    direct d = { .l = l, .b = b, .r = r, .mr = (int)p[P_MR], .nv = (int)p[P_NV], .vl = (int)p[P_VL], .flat = p[P_FLAT] };
+    hn_conv_of(r, &d.c);
+    d.k = blocks_of(&d.c, t, p);
+    d.taps = d.c.cg * d.c.kh * d.c.kw;
+    const int64_t nr = (int64_t)d.nv * d.vl;
+    const hn_conv_image *im = &d.c.xi;
+    const char *recipe = hn_arena_printf(ret->arena, "conv_w_f32_n%lld_g%lld_%s%d", (long long)nr, (long long)d.c.group,
+                                         im->planes > 1 ? "p" : "e", im->block);
+    const hn_blob blob = { d.c.w_operand, recipe, (size_t)(4 * nr * d.taps * d.k.panels * d.c.group) };
+    if (!recipe || !hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+    d.weights = hn_lower_blob(l, 0, HN_F32);
+    hn_kb_align(b, d.weights, 64);
+    d.src.column = d.c.xi.elems;
+    if (d.c.padded) d.scratch = hn_conv_scratch(l, &d.c, d.k.rows, d.src.column);
+    tiles(&d);
+    hn_work w;
+    hn_region_work(r, &w);
+    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+}
+
+/* [group][panel][plane][kh][kw][element][nr]; channels past the group's are zero. */
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst, hn_diag *dg)
+{
+    hn_conv c;
+    (void)blob;
+    (void)dg;
+    hn_conv_of(r, &c);
+    const blocks k = blocks_of(&c, t, p);
+    const int64_t nr = p[P_NV] * p[P_VL], area = c.kh * c.kw;
+    const int64_t elems = c.xi.planes > 1 ? HN_MAX(c.xi.block, 1) : c.cg, planes = c.cg / elems;
+    const float *w = r->data[c.w_operand]->at;
+    float *out = dst;
+    for (int64_t pq = 0; pq < k.panels * c.group; pq++)
+        for (int64_t at = 0; at < planes * area * elems; at++) {
+            const int64_t ic = at / (area * elems) * elems + at % elems, tap_at = at / elems % area;
+            for (int64_t j = 0; j < nr; j++) {
+                const int64_t o = pq % k.panels * nr + j;
+                *out++ = o < c.og ? w[((pq / k.panels * c.og + o) * c.cg + ic) * area + tap_at] : 0;
+            }
+        }
+    return HONE_OK;
+}
+
+const hn_tactic_def hn_tactic_conv_f32_direct__cpu = {
+    .name = "conv_f32_direct__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+};
