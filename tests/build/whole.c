@@ -112,3 +112,33 @@ TEST(gathers)
     hn_check_graph("in x f32[4,33]  in i i64[2,3]\n"
                    "g = gather(x, i) {axis=0}  e = exp(g)\nout e", NULL);
 }
+
+/* What ONNX leaves open (docs/onnx-decisions.md) comes out alike from kernels; x * 0 keeps the numbers from folding. */
+TEST(casts_at_the_edges)
+{
+    static const char *const to[] = { "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool" };
+    for (int i = 0; i < HN_COUNT(to); i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "in x f32[12]  const k f32[12] = {300, nan, inf, -inf, 50, -50, -1.9, 3e9, -3e9, 1e30, 70000.5, 0.5}\n"
+                 "const zero f32[] = {0}  z = mul(x, zero)  e = add(z, k)  y = cast(e) {to=%s}\nout y",
+                 to[i]);
+        hn_test_note("%s", to[i]);
+        hn_check_graph(text, NULL);
+    }
+}
+
+TEST(integer_division_at_the_edges)
+{
+    static const char *const op[] = { "div", "mod", "pow" };
+    for (int i = 0; i < HN_COUNT(op); i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "in x i32[8]  const a i32[8] = {7, -7, 7, -7, 5, 0, -2147483648, 1}\n"
+                 "const b i32[8] = {2, 2, -2, -2, 0, 3, -1, 5}  const zero i32[] = {0}  z = mul(x, zero)  c = add(z, a)\n"
+                 "d = add(z, b)  y = %s(c, d)\nout y",
+                 op[i]);
+        hn_test_note("%s", op[i]);
+        hn_check_graph(text, NULL);
+    }
+}
