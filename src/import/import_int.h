@@ -65,6 +65,7 @@ typedef struct hn_im {
     hn_diag first;
     int n_problem;
     bool stop;   /* out of memory or past a limit: nothing more is worth saying */
+    bool read_bad; /* a name was read whose producer failed, since somebody last asked */
     int base_fd; /* folder of the model, -1: no external data */
 } hn_im;
 

@@ -174,7 +174,8 @@ static bool may_be_absent(const hn_im_call *c, int i)
 {
     if (c->entry->fn == hn_im_on_loop) return i < 2;
     if (c->entry->fn == hn_im_on_scan8) return i == 0;
-    if (c->entry->fn == hn_im_on_ms_gqa || c->entry->fn == hn_im_on_ms_mha) return i >= 1; /* packed in the first */
+    if (c->entry->fn == hn_im_on_ms_gqa || c->entry->fn == hn_im_on_ms_mha)
+        return i >= 1;                              /* packed in the first */
     return plain_domain(c->p->domain)[0] && i >= 2; /* contrib ops have gaps, which their handlers mind */
 }
 
@@ -291,9 +292,14 @@ void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index
         report_unknown(m, s, p, c.path);
         return;
     }
+    const bool outer = m->read_bad;
+    m->read_bad = false;
     if (ok) ok = run_handler(&c, f) == HONE_OK;
+    const bool follows =
+        m->read_bad; /* a body that read a bad name fails for a reason that is listed already */
+    m->read_bad = outer || follows;
     if (ok && m->n_problem == before) return;
-    if (dg.code == HONE_OK && m->n_problem == before)
+    if (dg.code == HONE_OK && m->n_problem == before && !follows)
         HN_RAISE(&dg, b.status ? b.status : HONE_E_INTERNAL, "the op was not imported");
     if (dg.code != HONE_OK) {
         frame_of(&c);

@@ -29,10 +29,10 @@ static hone_status branch(hn_im_call *c, const Onnx__GraphProto *p, const char *
     hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, p->n_output + 1);
     if (!out) return HN_NOMEM(c->dg);
     HN_TRY(hn_im_body_new(c, label, &body));
+    *ret = body.g;
     if (!hn_im_body_run(&body, p, 0, NULL, out)) return c->dg->code != HONE_OK ? c->dg->code : HONE_E_MODEL;
     for (size_t i = 0; i < p->n_output; i++)
         hn_im_body_output(&body, out[i], p->output[i]->name);
-    *ret = body.g;
     return body.b.status;
 }
 
@@ -84,11 +84,118 @@ static hone_status choose_rank(hn_im_call *c, const Onnx__GraphProto *then_g, co
     return take_branch(c, squeeze_then ? then_g : else_g, squeeze_then ? "then_branch" : "else_branch");
 }
 
+/* One branch on trial: its problems go to a list of their own. */
+typedef struct trial {
+    const Onnx__GraphProto *p;
+    const char *label;
+    hn_graph *body;
+    hn_diags caught;
+    bool ok;
+} trial;
+
+static void try_branch(hn_im_call *c, trial *r)
+{
+    hn_im *m = c->m;
+    hn_diags *const list = m->problems;
+    const hn_diag first = m->first;
+    const int n = m->n_problem;
+    m->problems = &r->caught;
+    m->n_problem = 0;
+    const hone_status s = branch(c, r->p, r->label, &r->body);
+    if (c->dg->code != HONE_OK) hn_im_problem(m, c->dg);
+    r->ok = s == HONE_OK && m->n_problem == 0;
+    m->problems = list;
+    m->first = first;
+    m->n_problem = n;
+}
+
+/* A branch that the extents at hand contradict can only fail when it is taken. */
+static bool only_shapes(const trial *r)
+{
+    bool shapes = r->caught.n > 0;
+    for (int i = 0; i < r->caught.n; i++)
+        shapes &= r->caught.at[i].code == HONE_E_SHAPE || r->caught.at[i].code == HONE_E_TYPE;
+    return shapes;
+}
+
+static void report(hn_im_call *c, trial *r)
+{
+    for (int i = 0; i < r->caught.n; i++)
+        hn_im_problem(c->m, &r->caught.at[i]);
+}
+
+static bool is_input_symbol(void *user, hn_dim sym)
+{
+    return hn_sym_get(user, sym)->kind == HN_SYM_INPUT;
+}
+
+/*
+ * In its place a body of the other's result types that fails when run: it reads element 1 of one. The index
+ * is made of the condition, so that nobody computes it beforehand.
+ */
+static hone_status trap_body(hn_im_call *c, trial *r, const hn_graph *like, hn_value *cond, bool when)
+{
+    hn_im_body b;
+    drop_body(r->body);
+    HN_TRY(hn_im_body_new(c, r->label, &b));
+    hn_value *at = hn_cast(&b.b, cond, HN_I64), *one = hn_const_i(&b.b, HN_I64, 1);
+    if (!when) at = hn_b2(&b.b, HN_OP_sub, one, at, HN_NO_ATTRS);
+    for (int i = 0; i < like->n_out; i++) {
+        const hn_value *v = like->out[i].value;
+        hn_dim dim[HN_MAX_RANK];
+        if (v->kind != HN_TENSOR)
+            return hn_im_refuse(c, "a branch that yields a list contradicts the shapes");
+        for (int k = 0; k < v->type.rank;
+             k++) /* extents that the other branch finds while running are not known here */
+            dim[k] = hn_dim_each_sym(hn_im_syms(c), v->type.dim[k], is_input_symbol, hn_im_syms(c))
+                         ? v->type.dim[k]
+                         : 0;
+        hn_value *x = hn_reshape(&b.b, hn_const_i(&b.b, v->type.dtype, 0), 1, (hn_dim[]){ 1 });
+        x = hn_b2(&b.b, HN_OP_gather, x, at, HN_ATTRS_ARG(HN_A_I("axis", 0)));
+        hn_im_body_output(&b, hn_broadcast_to(&b.b, x, v->type.rank, dim), like->out_name[i]);
+    }
+    hn_log(HN_LOG_WARN, "node \"%s\": %s does not fit these shapes (%s); a run that takes it will fail",
+           c->path, r->label, r->caught.at[0].message);
+    r->body = b.g;
+    return b.b.status;
+}
+
+static hone_status both_branches(hn_im_call *c, trial r[2], hn_value *cond)
+{
+    for (int i = 0; i < 2; i++)
+        try_branch(c, &r[i]);
+    if (c->m->stop) return HN_NOMEM(c->dg);
+    if (r[0].ok && r[1].ok) return HONE_OK;
+    const int bad = r[0].ok ? 1 : 0;
+    if (!r[1 - bad].ok || !only_shapes(&r[bad])) {
+        report(c, &r[0]);
+        report(c, &r[1]);
+        return HONE_E_MODEL;
+    }
+    return trap_body(c, &r[bad], r[1 - bad].body, cond, /* when= */ bad == 0);
+}
+
+static hone_status build_if(hn_im_call *c, trial r[2], hn_value *cond)
+{
+    if (cond->type.rank) cond = hn_reshape(c->b, cond, 0, NULL);
+    HN_TRY(c->b->status);
+    HN_TRY(both_branches(c, r, cond));
+    if (ranks_differ(r[0].body, r[1].body)) {
+        drop_body(r[0].body);
+        drop_body(r[1].body);
+        return choose_rank(c, r[0].p, r[1].p);
+    }
+    hn_node *n =
+        hn_build_bodies(c->b, HN_OP_if, 1, &cond, HN_NO_ATTRS, 0, 2, (hn_graph *[]){ r[0].body, r[1].body });
+    for (int i = 0; n && i < c->n_out; i++)
+        c->out[i] = n->out[i];
+    return c->b->status;
+}
+
 hone_status hn_im_on_if(hn_im_call *c)
 {
     const Onnx__GraphProto *then_g = hn_im_graph(c, "then_branch"), *else_g = hn_im_graph(c, "else_branch");
     hn_value *cond = hn_im_in(c, 0);
-    hn_graph *body[2];
     bool yes;
 
     if (!then_g || !else_g) return HN_RAISE(c->dg, HONE_E_MODEL, "a branch is missing");
@@ -97,18 +204,11 @@ hone_status hn_im_on_if(hn_im_call *c)
                         then_g->n_output, else_g->n_output, c->n_out);
     if (known_bool(c, cond, &yes))
         return take_branch(c, yes ? then_g : else_g, yes ? "then_branch" : "else_branch");
-    HN_TRY(branch(c, then_g, "then_branch", &body[0]));
-    HN_TRY(branch(c, else_g, "else_branch", &body[1]));
-    if (ranks_differ(body[0], body[1])) {
-        drop_body(body[0]);
-        drop_body(body[1]);
-        return choose_rank(c, then_g, else_g);
-    }
-    if (cond->type.rank) cond = hn_reshape(c->b, cond, 0, NULL);
-    hn_node *n = hn_build_bodies(c->b, HN_OP_if, 1, &cond, HN_NO_ATTRS, 0, 2, body);
-    for (int i = 0; n && i < c->n_out; i++)
-        c->out[i] = n->out[i];
-    return c->b->status;
+    trial r[2] = { { .p = then_g, .label = "then_branch" }, { .p = else_g, .label = "else_branch" } };
+    const hone_status s = build_if(c, r, cond);
+    hn_diags_done(&r[0].caught);
+    hn_diags_done(&r[1].caught);
+    return s;
 }
 
 /* ---- loops in general ---- */

@@ -82,7 +82,7 @@ hn_value *hn_im_lookup(hn_im *m, hn_im_scope *s, const char *name, bool *ret_bad
         hn_im_name *n = hn_im_map_get(&s->names, name);
         if (!n) continue;
         if (!n->v && !n->bad && (n->tensor || n->sparse)) make_constant(m, n, name, dg);
-        if (n->bad) *ret_bad = true;
+        if (n->bad) *ret_bad = m->read_bad = true;
         return n->v;
     }
     hn_hint(dg, "the model is damaged: no input, initializer or earlier node gives this name");

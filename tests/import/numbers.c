@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eval/eval.h"
 #include "make.h"
 
 static void expect(hn_test *t, const hn_graph *g, const double *const *in, int n, const double *want)
@@ -215,6 +216,30 @@ TEST(pool_extents)
         const hn_graph *g = op(t, 12, "MaxPool", "1,1,10", "x", want[i].attrs, NULL);
         CHECK_EQ(g->out[0].value->type.dim[2], want[i].extent);
     }
+}
+
+TEST(a_branch_that_shapes_contradict_fails_only_when_taken)
+{
+    hn_str g = { 0 }, yes = { 0 }, no = { 0 }, more = { 0 };
+    hn_diag dg = { 0 };
+    g_node(&yes, "Neg", "x", "a", "");
+    g_output(&yes, "a", F32, NULL);
+    g_node(&no, "Transpose", "x", "b", "perm=is:0,1,2");
+    g_output(&no, "b", F32, NULL);
+    a_graph(&more, "then_branch", &yes);
+    a_graph(&more, "else_branch", &no);
+    g_input(&g, "c", BOOL, "");
+    g_input(&g, "x", F32, "2");
+    g_node_named(&g, NULL, "If", "c", "y", "", &more);
+    g_output(&g, "y", F32, NULL);
+    const hn_graph *r = import_ok(t, &g, 13, NULL);
+    expect(t, r, ROWS(ROW(1), ROW(3, -4)), 2, ROW(-3, 4));
+    hn_tensor in[2] = { 0 }, out[1] = { 0 };
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(hn_tensor_init(&in[i], &r->in[i]->type, &dg), &dg);
+    CHECK(hn_eval_run(r, &(hn_eval_opts){ .mode = HN_EVAL_OWN }, in, out, &dg) != HONE_OK);
+    for (int i = 0; i < 2; i++)
+        hn_tensor_done(&in[i]);
 }
 
 TEST(loop_as_while_runs_as_often_as_its_condition_holds)
