@@ -187,11 +187,20 @@ static hone_status ref_not(const hn_call *c, const hn_view *in, hn_view *out, hn
     return HONE_OK;
 }
 
+static bool not_content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
+{
+    if (!hn_op_content_same(c, out, ret, ret_n)) return false;
+    for (int i = 0; i < *ret_n; i++)
+        ret[i] = hn_dim_sub(c->syms, 1, ret[i]);
+    return true;
+}
+
 const hn_op_def hn_op_not = {
     HN_OP_ID(not, 1, 1, 1, 1),
     .doc = "logical negation",
     .traits = POINTWISE,
     .infer = infer_bool,
+    .content = not_content,
     .ref = ref_not,
     .work = hn_op_work_pointwise,
 };

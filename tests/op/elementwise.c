@@ -219,6 +219,7 @@ TEST(contents_flow)
     CONTENT("in x f32[n]  d = dims(x) {dim=[n]}  const k i64[1] = {0}  c = eq(d, k)  const s i64[1] = {3}"
             "  y = select(c, s, d)  out y",
             "select(eq(n,0),3,n)");
+    CONTENT("const c bool[2] = {1, 0}  y = not(c)  out y", "0 1");
     CONTENT("in x f32[n]  d = dims(x) {dim=[n]}  c = cast(d) {to=f32}  out c", "?");
     CONTENT("in x f32[n]  d = dims(x) {dim=[n]}  c = cast(d) {to=i32}  y = cast(c) {to=i64}  out y", "n");
 }
