@@ -20,6 +20,7 @@ typedef struct run {
     int64_t *off;   /* of each instruction's lanes in a thread's values */
     int32_t *leave; /* BREAK_IF: the END to leave through */
     int64_t n_val, lo, hi, steps, max_steps;
+    struct thread *team; /* gpu: room for the threads of a block */
     hn_diag *dg;
     hn_arena *tmp;
 } run;
@@ -27,6 +28,8 @@ typedef struct run {
 /* One thread of control: where it is, and what it knows. */
 typedef struct thread {
     int32_t pc;
+    int32_t id[3]; /* gpu: place in the block */
+    enum { RUNNING, WAITING, DONE } state;
     uint64_t *val;
 } thread;
 
@@ -144,7 +147,7 @@ static void bitcast(const hn_kins *x, int from, const uint64_t *a, uint64_t *v)
 
 static uint64_t reduce(const hn_kins *x, int dtype, int lanes, const uint64_t *a)
 {
-    static const int as[] = {HN_KOP_ADD, HN_KOP_MIN, HN_KOP_MAX, HN_KOP_AND, HN_KOP_OR};
+    static const int as[] = { HN_KOP_ADD, HN_KOP_MIN, HN_KOP_MAX, HN_KOP_AND, HN_KOP_OR };
     uint64_t v[HN_KIR_MAX_LANES];
 
     memcpy(v, a, (size_t)lanes * sizeof(*v));
@@ -285,6 +288,12 @@ static void end_block(const run *r, thread *t)
     t->pc++;
 }
 
+static hone_status too_long(const run *r)
+{
+    return HN_RAISE(r->dg, HONE_E_LIMIT, "kernel \"%s\" ran past %" PRId64 " instructions", r->f->name,
+                    r->max_steps);
+}
+
 static hone_status step(run *r, thread *t)
 {
     const int at = t->pc;
@@ -323,11 +332,6 @@ static hone_status step(run *r, thread *t)
     case HN_KOP_SCATTER:
         HN_TRY(memory(r, t, at));
         break;
-    case HN_KOP_BARRIER:
-    case HN_KOP_SHFL_XOR:
-    case HN_KOP_SHFL_DOWN:
-        return HN_RAISE(r->dg, HONE_E_UNSUPPORTED, "kernel \"%s\": %s outside gpu threads", r->f->name,
-                        hn_kop_name(x->op));
     default:
         compute(r, t, at);
         break;
@@ -366,8 +370,8 @@ static bool bind(run *r, const hn_kmem *param)
         const hn_kbuf *b = &r->f->buf[i];
         area *to = &r->buf[i];
         const int64_t elems = b->kind == HN_KBUF_PARAM ? 0 : hn_kext_eval(&b->elems, r->arg);
-        *to = (area){.bytes = HN_MAX(elems, 0) * (hn_dtype_bits((hn_dtype)b->dtype) / 8),
-                     .writable = b->flags & HN_KBUF_WRITE};
+        *to = (area){ .bytes = HN_MAX(elems, 0) * (hn_dtype_bits((hn_dtype)b->dtype) / 8),
+                      .writable = b->flags & HN_KBUF_WRITE };
         if (b->kind == HN_KBUF_PARAM) {
             to->at = param[b->slot].at;
             to->bytes = param[b->slot].bytes;
@@ -396,16 +400,152 @@ static hone_status check_args(const hn_kfunc *f, const int64_t *arg, hn_diag *dg
     return HONE_OK;
 }
 
+/* ---- gpu blocks ---- */
+static bool is_thread_loop(const hn_kins *x)
+{
+    return x->op == HN_KOP_FOR && x->flags >= HN_KFOR_THREAD_X;
+}
+
+static int n_threads(const hn_kfunc *f)
+{
+    return f->threads[0] * f->threads[1] * f->threads[2];
+}
+
+static hone_status make_team(run *r)
+{
+    const int n = n_threads(r->f);
+
+    if (r->team) return HONE_OK;
+    thread *team = HN_NEW_N(r->tmp, thread, n);
+    for (int i = 0; i < n && team; i++)
+        if (!(team[i].val = HN_NEW_N(r->tmp, uint64_t, r->n_val + 1))) return HN_NOMEM(r->dg);
+    r->team = team;
+    return team ? HONE_OK : HN_NOMEM(r->dg);
+}
+
+/* One more thread, like `from`, that enters the thread loop at `at` with index i. */
+static void enter_thread(run *r, const thread *from, thread *to, int32_t at, int i)
+{
+    if (to != from) {
+        memcpy(to->val, from->val, (size_t)r->n_val * sizeof(*to->val));
+        memcpy(to->id, from->id, sizeof(to->id));
+    }
+    to->id[r->f->ins[at].flags - HN_KFOR_THREAD_X] = i;
+    *lanes_of(r, to, at) = (uint64_t)i;
+    to->pc = at + 1;
+    to->state = RUNNING;
+}
+
+/* Run until the thread waits for others or leaves the outermost thread loop; inner ones add threads to the
+ * team. */
+static hone_status run_thread(run *r, thread *t, int *n, int32_t outer)
+{
+    while (t->state == RUNNING) {
+        const int32_t at = t->pc;
+        const hn_kins *x = &r->f->ins[at];
+        if (++r->steps > r->max_steps) return too_long(r);
+        if (x->op == HN_KOP_BARRIER || x->op >= HN_KOP_SHFL_XOR) {
+            t->state = WAITING;
+        } else if (is_thread_loop(x)) {
+            const int count = r->f->threads[x->flags - HN_KFOR_THREAD_X];
+            for (int i = count - 1; i > 0; i--)
+                enter_thread(r, t, &r->team[(*n)++], at, i);
+            enter_thread(r, t, t, at, 0);
+        } else if (x->op == HN_KOP_END && is_thread_loop(&r->f->ins[x->imm])) {
+            if (x->imm == outer)
+                t->state = DONE;
+            else
+                t->pc++;
+        } else {
+            HN_TRY(step(r, t));
+        }
+    }
+    return HONE_OK;
+}
+
+static int linear_id(const run *r, const thread *t)
+{
+    return t->id[0] + r->f->threads[0] * (t->id[1] + r->f->threads[1] * t->id[2]);
+}
+
+/* Exchange values in one warp if all of it waits at one shuffle. */
+static bool exchange(run *r, thread *const *warp, int n)
+{
+    const int32_t at = warp[0]->pc;
+    const hn_kins *x = &r->f->ins[at];
+
+    if (x->op < HN_KOP_SHFL_XOR) return false;
+    for (int i = 0; i < n; i++)
+        if (warp[i]->state != WAITING || warp[i]->pc != at) return false;
+    for (int i = 0; i < n; i++) {
+        const int other = x->op == HN_KOP_SHFL_XOR ? i ^ (int)x->imm : i + (int)x->imm;
+        memcpy(lanes_of(r, warp[i], at), lanes_of(r, warp[other < n ? other : i], x->a[0]),
+               x->lanes * sizeof(uint64_t));
+    }
+    for (int i = 0; i < n; i++) {
+        warp[i]->pc++;
+        warp[i]->state = RUNNING;
+    }
+    return true;
+}
+
+static bool exchange_warps(run *r, thread *const *by_id, int n)
+{
+    bool any = false;
+
+    for (int first = 0; first < n; first += 32)
+        any |= exchange(r, by_id + first, HN_MIN(32, n - first));
+    return any;
+}
+
+static bool release_barrier(run *r, int n)
+{
+    const int32_t at = r->team[0].pc;
+
+    for (int i = 0; i < n; i++)
+        if (r->team[i].state != WAITING || r->team[i].pc != at || r->f->ins[at].op != HN_KOP_BARRIER)
+            return false;
+    for (int i = 0; i < n; i++) {
+        r->team[i].pc++;
+        r->team[i].state = RUNNING;
+    }
+    return true;
+}
+
+static hone_status run_block(run *r, thread *parent)
+{
+    const int32_t outer = parent->pc;
+    const int most = n_threads(r->f);
+    thread *by_id[1024];
+    int n = 0, done = 0;
+
+    HN_TRY(make_team(r));
+    for (int i = 0; i < r->f->threads[r->f->ins[outer].flags - HN_KFOR_THREAD_X]; i++)
+        enter_thread(r, parent, &r->team[n++], outer, i);
+    while (done < n) {
+        for (int i = 0; i < n; i++)
+            HN_TRY(run_thread(r, &r->team[i], &n, outer));
+        for (int i = done = 0; i < n; i++)
+            done += r->team[i].state == DONE;
+        if (done == n) break;
+        for (int i = 0; i < n; i++)
+            by_id[linear_id(r, &r->team[i])] = &r->team[i];
+        if (n == most && (exchange_warps(r, by_id, n) || release_barrier(r, n))) continue;
+        return HN_RAISE(r->dg, HONE_E_INTERNAL,
+                        "kernel \"%s\": threads part ways around a barrier or shuffle", r->f->name);
+    }
+    parent->pc = (int32_t)r->f->ins[outer].imm + 1;
+    return HONE_OK;
+}
+
 static hone_status execute(run *r)
 {
-    thread t = {.pc = 0, .val = HN_NEW_N(r->tmp, uint64_t, r->n_val + 1)};
+    thread t = { .pc = 0, .val = HN_NEW_N(r->tmp, uint64_t, r->n_val + 1) };
 
     if (!t.val) return HN_NOMEM(r->dg);
     while (t.pc < r->f->n_ins) {
-        if (++r->steps > r->max_steps)
-            return HN_RAISE(r->dg, HONE_E_LIMIT, "kernel \"%s\" ran past %" PRId64 " instructions",
-                            r->f->name, r->max_steps);
-        HN_TRY(step(r, &t));
+        if (++r->steps > r->max_steps) return too_long(r);
+        HN_TRY(is_thread_loop(&r->f->ins[t.pc]) ? run_block(r, &t) : step(r, &t));
     }
     return HONE_OK;
 }
@@ -419,13 +559,13 @@ hone_status hn_kfunc_run(const hn_kfunc *f, const hn_kmem *buf, const int64_t *a
     HN_TRY(check_args(f, arg, dg));
     hn_arena *tmp = hn_arena_create();
     if (!tmp) return HN_NOMEM(dg);
-    run r = {.f = f,
-             .arg = arg,
-             .lo = lo,
-             .hi = hi,
-             .max_steps = max_steps > 0 ? max_steps : 1ll << 40,
-             .dg = dg,
-             .tmp = tmp};
+    run r = { .f = f,
+              .arg = arg,
+              .lo = lo,
+              .hi = hi,
+              .max_steps = max_steps > 0 ? max_steps : 1ll << 40,
+              .dg = dg,
+              .tmp = tmp };
     r.buf = HN_NEW_N(tmp, area, f->n_buf + 1);
     r.off = HN_NEW_N(tmp, int64_t, f->n_ins + 1);
     r.leave = HN_NEW_N(tmp, int32_t, f->n_ins + 1);

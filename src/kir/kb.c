@@ -13,6 +13,8 @@ hn_kb *hn_kb_new(hn_arena *a, const char *name)
     b->name = hn_arena_strdup(a, name ? name : "");
     b->parallel_at = -1;
     b->parallel = hn_kext_const(1);
+    for (int i = 0; i < 3; i++)
+        b->grid[i] = hn_kext_const(1);
     return b;
 }
 
@@ -33,7 +35,7 @@ void hn_kb_fail(hn_kb *b, const char *fmt, ...)
 
 hn_kfunc hn_kb_view(const hn_kb *b)
 {
-    return (hn_kfunc){
+    hn_kfunc f = {
         .name = b->name,
         .flags = b->flags,
         .n_buf = b->buf.n,
@@ -51,6 +53,10 @@ hn_kfunc hn_kb_view(const hn_kb *b)
         .data = b->data.at,
         .names = b->names.at,
     };
+
+    memcpy(f.grid, b->grid, sizeof(f.grid));
+    memcpy(f.threads, b->threads, sizeof(f.threads));
+    return f;
 }
 
 const hn_kins *hn_kb_ins(const hn_kb *b, hn_kv v)
@@ -60,12 +66,12 @@ const hn_kins *hn_kb_ins(const hn_kb *b, hn_kv v)
 
 hn_ktype hn_ktype_make(hn_dtype t, int lanes)
 {
-    return (hn_ktype){(uint8_t)t, (uint8_t)(lanes < 1 || lanes > HN_KIR_MAX_LANES ? 0 : lanes)};
+    return (hn_ktype){ (uint8_t)t, (uint8_t)(lanes < 1 || lanes > HN_KIR_MAX_LANES ? 0 : lanes) };
 }
 
 hn_kins hn_kins_make(hn_kop op, hn_ktype t)
 {
-    return (hn_kins){.op = (uint8_t)op, .dtype = t.dtype, .lanes = t.lanes, .a = {-1, -1, -1, -1, -1}};
+    return (hn_kins){ .op = (uint8_t)op, .dtype = t.dtype, .lanes = t.lanes, .a = { -1, -1, -1, -1, -1 } };
 }
 
 static void fail_types(hn_kb *b, const hn_kins *x, const char *wrong)
@@ -74,7 +80,7 @@ static void fail_types(hn_kb *b, const hn_kins *x, const char *wrong)
     size_t n = 0;
 
     for (int i = 0; i < 3 && n < sizeof(types); i++) {
-        const hn_kins *o = hn_kb_ins(b, (hn_kv){x->a[i]});
+        const hn_kins *o = hn_kb_ins(b, (hn_kv){ x->a[i] });
         if (o)
             n += (size_t)snprintf(types + n, sizeof(types) - n, " %sx%d", hn_dtype_name((hn_dtype)o->dtype),
                                   o->lanes);
@@ -93,7 +99,7 @@ hn_kv hn_kb_emit(hn_kb *b, hn_kins x)
         return HN_KV_NONE;
     }
     if (!hn_vec_push(b->arena, &b->ins, x)) return HN_KV_NONE;
-    return (hn_kv){b->ins.n - 1};
+    return (hn_kv){ b->ins.n - 1 };
 }
 
 hone_status hn_kb_finish(hn_kb *b, hn_kfunc *ret, hn_diag *dg)
@@ -126,13 +132,13 @@ static int add_buf(hn_kb *b, const char *name, hn_kbuf_kind kind, hn_dtype t, in
     if (bytes < 1 || (hn_kir_loaded((int)t) == (hn_dtype)t && !hn_kir_is_value_dtype((int)t)))
         hn_kb_fail(b, "buffer \"%s\" of dtype %s cannot be addressed; use u8", name ? name : "",
                    hn_dtype_name(t));
-    const hn_kbuf x = {.name = add_name(b, name),
-                       .kind = (uint8_t)kind,
-                       .dtype = (uint8_t)t,
-                       .flags = (uint8_t)flags,
-                       .slot = kind == HN_KBUF_PARAM ? b->n_param++ : -1,
-                       .align = kind == HN_KBUF_PARAM ? (bytes < 1 ? 1 : bytes) : 64,
-                       .elems = elems};
+    const hn_kbuf x = { .name = add_name(b, name),
+                        .kind = (uint8_t)kind,
+                        .dtype = (uint8_t)t,
+                        .flags = (uint8_t)flags,
+                        .slot = kind == HN_KBUF_PARAM ? b->n_param++ : -1,
+                        .align = kind == HN_KBUF_PARAM ? (bytes < 1 ? 1 : bytes) : 64,
+                        .elems = elems };
     return hn_vec_push(b->arena, &b->buf, x) ? b->buf.n - 1 : -1;
 }
 
@@ -200,7 +206,7 @@ hn_kv hn_kb_arg(hn_kb *b, const char *name, int64_t lo, int64_t hi, int64_t div)
 {
     if (!b) return HN_KV_NONE;
     if (lo > hi || div < 1) hn_kb_fail(b, "argument \"%s\" has contradictory facts", name ? name : "");
-    const hn_karg x = {.name = add_name(b, name), .lo = lo, .hi = hi, .div = div};
+    const hn_karg x = { .name = add_name(b, name), .lo = lo, .hi = hi, .div = div };
     if (!hn_vec_push(b->arena, &b->arg, x)) return HN_KV_NONE;
     if (lo == hi) return hn_kb_i(b, lo);
     hn_kins i = hn_kins_make(HN_KOP_ARG, hn_ktype_make(HN_I64, 1));
@@ -276,6 +282,24 @@ hn_kv hn_kb_parallel(hn_kb *b, hn_kext extent)
     return hn_kb_for_kind(b, HN_KFOR_PARALLEL, zero, hi, one);
 }
 
+hn_kv hn_kb_grid(hn_kb *b, int axis, hn_kext extent)
+{
+    if (!b || axis < 0 || axis > 2) return HN_KV_NONE;
+    const hn_kv hi = ext_value(b, &extent);
+    b->grid[axis] = extent;
+    return hn_kb_for_kind(b, (hn_kfor)(HN_KFOR_BLOCK_X + axis), hn_kb_i(b, 0), hi, hn_kb_i(b, 1));
+}
+
+hn_kv hn_kb_threads(hn_kb *b, int axis, int64_t n)
+{
+    if (!b || axis < 0 || axis > 2) return HN_KV_NONE;
+    if (n < 1 || n > 1024) hn_kb_fail(b, "%lld threads", (long long)n);
+    for (int i = 0; i < 3; i++)
+        if (!b->threads[i]) b->threads[i] = 1;
+    b->threads[axis] = (int32_t)n;
+    return hn_kb_for_kind(b, (hn_kfor)(HN_KFOR_THREAD_X + axis), hn_kb_i(b, 0), hn_kb_i(b, n), hn_kb_i(b, 1));
+}
+
 hn_kv hn_kb_for(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step)
 {
     if (step < 1) hn_kb_fail(b, "a loop step of %lld", (long long)step);
@@ -294,7 +318,7 @@ hn_kv hn_kb_fori(hn_kb *b, int64_t n)
 
 void hn_kb_loop(hn_kb *b)
 {
-    open_block(b, hn_kb_emit(b, hn_kins_make(HN_KOP_LOOP, (hn_ktype){0, 0})));
+    open_block(b, hn_kb_emit(b, hn_kins_make(HN_KOP_LOOP, (hn_ktype){ 0, 0 })));
 }
 
 static hn_kv emit1(hn_kb *b, hn_kop op, hn_ktype t, hn_kv x)
@@ -306,12 +330,12 @@ static hn_kv emit1(hn_kb *b, hn_kop op, hn_ktype t, hn_kv x)
 
 void hn_kb_break_if(hn_kb *b, hn_kv cond)
 {
-    emit1(b, HN_KOP_BREAK_IF, (hn_ktype){0, 0}, cond);
+    emit1(b, HN_KOP_BREAK_IF, (hn_ktype){ 0, 0 }, cond);
 }
 
 void hn_kb_if(hn_kb *b, hn_kv cond)
 {
-    open_block(b, emit1(b, HN_KOP_IF, (hn_ktype){0, 0}, cond));
+    open_block(b, emit1(b, HN_KOP_IF, (hn_ktype){ 0, 0 }, cond));
 }
 
 void hn_kb_else(hn_kb *b)
@@ -321,7 +345,7 @@ void hn_kb_else(hn_kb *b)
         hn_kb_fail(b, "else without if");
         return;
     }
-    const hn_kv at = hn_kb_emit(b, hn_kins_make(HN_KOP_ELSE, (hn_ktype){0, 0}));
+    const hn_kv at = hn_kb_emit(b, hn_kins_make(HN_KOP_ELSE, (hn_ktype){ 0, 0 }));
     if (!hn_kv_is(at)) return;
     b->ins.at[b->open[b->depth - 1]].imm = at.at;
     b->open[b->depth - 1] = at.at;
@@ -334,7 +358,7 @@ void hn_kb_end(hn_kb *b)
         hn_kb_fail(b, "end without a block");
         return;
     }
-    hn_kins x = hn_kins_make(HN_KOP_END, (hn_ktype){0, 0});
+    hn_kins x = hn_kins_make(HN_KOP_END, (hn_ktype){ 0, 0 });
     x.imm = b->open[--b->depth];
     const hn_kv at = hn_kb_emit(b, x);
     if (hn_kv_is(at)) b->ins.at[x.imm].imm = at.at;
@@ -342,29 +366,49 @@ void hn_kb_end(hn_kb *b)
 
 void hn_kb_barrier(hn_kb *b)
 {
-    hn_kb_emit(b, hn_kins_make(HN_KOP_BARRIER, (hn_ktype){0, 0}));
+    hn_kb_emit(b, hn_kins_make(HN_KOP_BARRIER, (hn_ktype){ 0, 0 }));
+}
+
+static hn_kv shuffle(hn_kb *b, hn_kop op, hn_kv x, int imm)
+{
+    hn_kins i = hn_kins_make(op, hn_kb_type(b, x));
+
+    i.a[0] = x.at;
+    i.imm = imm;
+    return hn_kb_emit(b, i);
+}
+
+hn_kv hn_kb_shfl_xor(hn_kb *b, hn_kv x, int mask)
+{
+    return shuffle(b, HN_KOP_SHFL_XOR, x, mask);
+}
+
+hn_kv hn_kb_shfl_down(hn_kb *b, hn_kv x, int distance)
+{
+    return shuffle(b, HN_KOP_SHFL_DOWN, x, distance);
 }
 
 /* ---- variables ---- */
 hn_kvar hn_kb_var(hn_kb *b, hn_kv init)
 {
-    return (hn_kvar){emit1(b, HN_KOP_VAR, (hn_ktype){0, 0}, init).at};
+    return (hn_kvar){ emit1(b, HN_KOP_VAR, (hn_ktype){ 0, 0 }, init).at };
 }
 
 hn_kv hn_kb_get(hn_kb *b, hn_kvar v)
 {
-    const hn_kins *x = hn_kb_ins(b, (hn_kv){v.at});
+    const hn_kins *x = hn_kb_ins(b, (hn_kv){ v.at });
 
-    return emit1(b, HN_KOP_GET, x && x->op == HN_KOP_VAR ? hn_kb_type(b, (hn_kv){x->a[0]}) : (hn_ktype){0, 0},
-                 (hn_kv){v.at});
+    return emit1(b, HN_KOP_GET,
+                 x && x->op == HN_KOP_VAR ? hn_kb_type(b, (hn_kv){ x->a[0] }) : (hn_ktype){ 0, 0 },
+                 (hn_kv){ v.at });
 }
 
 void hn_kb_set(hn_kb *b, hn_kvar v, hn_kv x)
 {
-    hn_kins i = hn_kins_make(HN_KOP_SET, (hn_ktype){0, 0});
-    const hn_kins *var = hn_kb_ins(b, (hn_kv){v.at});
+    hn_kins i = hn_kins_make(HN_KOP_SET, (hn_ktype){ 0, 0 });
+    const hn_kins *var = hn_kb_ins(b, (hn_kv){ v.at });
 
-    if (var && var->op == HN_KOP_VAR) x = hn_kb_splat(b, x, hn_kb_lanes(b, (hn_kv){var->a[0]}));
+    if (var && var->op == HN_KOP_VAR) x = hn_kb_splat(b, x, hn_kb_lanes(b, (hn_kv){ var->a[0] }));
     i.a[0] = v.at;
     i.a[1] = x.at;
     hn_kb_emit(b, i);
@@ -391,7 +435,7 @@ static hn_kv emit_read(hn_kb *b, hn_kop op, int buf, hn_kv index, hn_ktype t, hn
 
 static void emit_write(hn_kb *b, hn_kop op, int buf, hn_kv index, hn_kv v, hn_kv mask, int flags)
 {
-    hn_kins i = hn_kins_make(op, (hn_ktype){0, 0});
+    hn_kins i = hn_kins_make(op, (hn_ktype){ 0, 0 });
 
     if (!b || !param(b, buf)) return;
     i.a[0] = index.at;
@@ -487,7 +531,7 @@ void hn_kb_scatter(hn_kb *b, int buf, hn_kv index, hn_kv v, hn_kv mask)
 
 void hn_kb_prefetch(hn_kb *b, int buf, hn_kv index, int locality, bool for_write)
 {
-    hn_kins i = hn_kins_make(HN_KOP_PREFETCH, (hn_ktype){0, 0});
+    hn_kins i = hn_kins_make(HN_KOP_PREFETCH, (hn_ktype){ 0, 0 });
 
     if (!b || !param(b, buf)) return;
     i.a[0] = index.at;

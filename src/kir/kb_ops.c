@@ -4,7 +4,7 @@
 hn_ktype hn_kb_type(const hn_kb *b, hn_kv v)
 {
     const hn_kins *x = hn_kb_ins(b, v);
-    return x ? (hn_ktype){x->dtype, x->lanes} : (hn_ktype){0, 0};
+    return x ? (hn_ktype){ x->dtype, x->lanes } : (hn_ktype){ 0, 0 };
 }
 
 hn_dtype hn_kb_dtype(const hn_kb *b, hn_kv v)
@@ -150,8 +150,8 @@ static hn_kv fold_add_chain(hn_kb *b, hn_kv x, hn_kv y)
     int64_t c1, c2;
 
     if (!i || i->op != HN_KOP_ADD || !hn_kb_is_const(b, y, &c2)) return HN_KV_NONE;
-    const hn_kv inner = {i->a[0]};
-    if (!hn_kb_is_const(b, (hn_kv){i->a[1]}, &c1)) return HN_KV_NONE;
+    const hn_kv inner = { i->a[0] };
+    if (!hn_kb_is_const(b, (hn_kv){ i->a[1] }, &c1)) return HN_KV_NONE;
     const hn_ktype t = hn_kb_type(b, x);
     return hn_kb_add(b, inner, hn_kb_bits(b, (hn_dtype)t.dtype, t.lanes, (uint64_t)c1 + (uint64_t)c2));
 }

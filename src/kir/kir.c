@@ -23,12 +23,12 @@ const char *hn_kop_name(int op)
 
 hn_kext hn_kext_const(int64_t n)
 {
-    return (hn_kext){.a = -1, .b = -1, .mul = n, .add = 0, .div = 1};
+    return (hn_kext){ .a = -1, .b = -1, .mul = n, .add = 0, .div = 1 };
 }
 
 hn_kext hn_kext_arg(int arg, int64_t div)
 {
-    return (hn_kext){.a = arg, .b = -1, .mul = 1, .add = 0, .div = div};
+    return (hn_kext){ .a = arg, .b = -1, .mul = 1, .add = 0, .div = div };
 }
 
 int64_t hn_kext_eval(const hn_kext *e, const int64_t *arg)
@@ -97,6 +97,10 @@ hn_digest hn_kfunc_digest(const hn_kfunc *f)
         hn_hasher_i64(&h, f->arg[i].div);
     }
     hash_ext(&h, &f->parallel);
+    for (int i = 0; i < 3; i++) {
+        hash_ext(&h, &f->grid[i]);
+        hn_hasher_i64(&h, f->threads[i]);
+    }
     hn_hasher_i64(&h, f->n_ins);
     hn_hasher_bytes(&h, f->ins, (size_t)f->n_ins * sizeof(*f->ins));
     hn_hasher_i64(&h, f->n_pool);
@@ -107,14 +111,14 @@ hn_digest hn_kfunc_digest(const hn_kfunc *f)
 }
 
 /* ---- bytes ---- */
-enum { MAGIC = 0x314b4e48, REVISION = 1, ALIGN = 16 }; /* "HNK1" */
+enum { MAGIC = 0x314b4e48, REVISION = 2, ALIGN = 16 }; /* "HNK1" */
 
 typedef struct header {
     uint32_t magic, revision, flags;
     int32_t n_buf, n_arg, n_ins, n_pool, n_names;
     int64_t n_data, total;
-    int32_t parallel_at, pad;
-    hn_kext parallel;
+    int32_t parallel_at, threads[3];
+    hn_kext parallel, grid[3];
     char name[64]; /* cut to fit */
 } header;
 
@@ -126,12 +130,12 @@ typedef struct part {
 
 static void parts_of(const hn_kfunc *f, part p[N_PARTS])
 {
-    p[0] = (part){f->buf, (size_t)f->n_buf * sizeof(*f->buf)};
-    p[1] = (part){f->arg, (size_t)f->n_arg * sizeof(*f->arg)};
-    p[2] = (part){f->ins, (size_t)f->n_ins * sizeof(*f->ins)};
-    p[3] = (part){f->pool, (size_t)f->n_pool * sizeof(*f->pool)};
-    p[4] = (part){f->data, (size_t)f->n_data};
-    p[5] = (part){f->names, (size_t)f->n_names};
+    p[0] = (part){ f->buf, (size_t)f->n_buf * sizeof(*f->buf) };
+    p[1] = (part){ f->arg, (size_t)f->n_arg * sizeof(*f->arg) };
+    p[2] = (part){ f->ins, (size_t)f->n_ins * sizeof(*f->ins) };
+    p[3] = (part){ f->pool, (size_t)f->n_pool * sizeof(*f->pool) };
+    p[4] = (part){ f->data, (size_t)f->n_data };
+    p[5] = (part){ f->names, (size_t)f->n_names };
 }
 
 static size_t rounded(size_t n)
@@ -149,19 +153,21 @@ hn_bytes hn_kfunc_write(hn_arena *a, const hn_kfunc *f)
         total += rounded(p[i].bytes);
 
     uint8_t *at = hn_arena_alloc(a, 1, total);
-    if (!at) return (hn_bytes){0};
-    header h = {.magic = MAGIC,
-                .revision = REVISION,
-                .flags = f->flags,
-                .n_buf = f->n_buf,
-                .n_arg = f->n_arg,
-                .n_ins = f->n_ins,
-                .n_pool = f->n_pool,
-                .n_names = f->n_names,
-                .n_data = f->n_data,
-                .total = (int64_t)total,
-                .parallel_at = f->parallel_at,
-                .parallel = f->parallel};
+    if (!at) return (hn_bytes){ 0 };
+    header h = { .magic = MAGIC,
+                 .revision = REVISION,
+                 .flags = f->flags,
+                 .n_buf = f->n_buf,
+                 .n_arg = f->n_arg,
+                 .n_ins = f->n_ins,
+                 .n_pool = f->n_pool,
+                 .n_names = f->n_names,
+                 .n_data = f->n_data,
+                 .total = (int64_t)total,
+                 .parallel_at = f->parallel_at,
+                 .parallel = f->parallel };
+    memcpy(h.grid, f->grid, sizeof(h.grid));
+    memcpy(h.threads, f->threads, sizeof(h.threads));
     for (size_t i = 0; f->name && f->name[i] && i + 1 < sizeof(h.name); i++)
         h.name[i] = f->name[i];
     memcpy(at, &h, sizeof(h));
@@ -170,7 +176,7 @@ hn_bytes hn_kfunc_write(hn_arena *a, const hn_kfunc *f)
         if (p[i].bytes) memcpy(at + off, p[i].at, p[i].bytes);
         off += rounded(p[i].bytes);
     }
-    return (hn_bytes){.at = at, .n = total};
+    return (hn_bytes){ .at = at, .n = total };
 }
 
 static bool counts_fit(const header *h, size_t n)
@@ -197,15 +203,17 @@ hone_status hn_kfunc_read(hn_arena *a, const void *data, size_t n, hn_kfunc *ret
     if (!counts_fit(&h, n))
         return HN_RAISE(dg, HONE_E_FORMAT, "a kernel program's counts exceed its %zu bytes", n);
 
-    hn_kfunc f = {.flags = h.flags,
-                  .n_buf = h.n_buf,
-                  .n_arg = h.n_arg,
-                  .n_ins = h.n_ins,
-                  .n_pool = h.n_pool,
-                  .n_data = h.n_data,
-                  .n_names = h.n_names,
-                  .parallel_at = h.parallel_at,
-                  .parallel = h.parallel};
+    hn_kfunc f = { .flags = h.flags,
+                   .n_buf = h.n_buf,
+                   .n_arg = h.n_arg,
+                   .n_ins = h.n_ins,
+                   .n_pool = h.n_pool,
+                   .n_data = h.n_data,
+                   .n_names = h.n_names,
+                   .parallel_at = h.parallel_at,
+                   .parallel = h.parallel };
+    memcpy(f.grid, h.grid, sizeof(f.grid));
+    memcpy(f.threads, h.threads, sizeof(f.threads));
     parts_of(&f, p);
     for (int i = 0; i < N_PARTS; i++)
         off += rounded(p[i].bytes);

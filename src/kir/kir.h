@@ -18,6 +18,12 @@
  * may be NULL when that size is 0. Buffers hold naturally aligned elements. Kernels use the caller's float
  * environment (round to nearest, denormals on) and call nothing.
  *
+ * GPU programs have block loops outermost and thread loops inside them; a thread loop's body runs once a
+ * thread, all of them at a time, threads numbered x fastest. What follows an inner thread loop is nothing but
+ * ends. Buffers and arguments are the CPU's; launch grid[] blocks of threads[] threads.
+ *
+ * A variable set inside a parallel, block or thread loop must be declared inside it.
+ *
  * CAST: int to int wraps or extends by the source's sign; int to float rounds to nearest even; float to int
  * truncates, saturates out of range, NaN gives 0; f64 to f32 rounds to nearest even; anything to bool is x !=
  * 0 (NaN is true); bool to a number is 0 or 1.
@@ -48,7 +54,7 @@ typedef struct hn_ktype {
 typedef struct hn_kv {
     int32_t at;
 } hn_kv;
-#define HN_KV_NONE ((hn_kv){-1})
+#define HN_KV_NONE ((hn_kv){ -1 })
 static inline bool hn_kv_is(hn_kv v)
 {
     return v.at >= 0;
@@ -140,6 +146,8 @@ typedef struct hn_kfunc {
     int32_t n_names;
     int32_t parallel_at; /* the parallel FOR, or -1 */
     hn_kext parallel;    /* its trip count; constant 1 without one */
+    hn_kext grid[3];     /* gpu: blocks along x, y, z; constant 1 where no loop says more */
+    int32_t threads[3];  /* gpu: threads of a block along x, y, z; all 0: not a gpu program */
     const hn_kbuf *buf;
     const hn_karg *arg;
     const hn_kins *ins;
@@ -235,10 +243,12 @@ hn_kv hn_kb_like(hn_kb *b, hn_kv v, double x);                    /* x in v's ty
 hn_kv hn_kb_parallel(hn_kb *b, hn_kext extent);              /* index 0, 1, ...; at top level, once */
 hn_kv hn_kb_for(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step); /* step > 0; index < hi */
 hn_kv hn_kb_for_kind(hn_kb *b, hn_kfor kind, hn_kv lo, hn_kv hi, hn_kv step);
-hn_kv hn_kb_forn(hn_kb *b, hn_kv n);       /* 0 .. n-1 */
-hn_kv hn_kb_fori(hn_kb *b, int64_t n);     /* 0 .. n-1, literal */
-void hn_kb_loop(hn_kb *b);                 /* until hn_kb_break_if */
-void hn_kb_break_if(hn_kb *b, hn_kv cond); /* innermost for or loop */
+hn_kv hn_kb_forn(hn_kb *b, hn_kv n);                  /* 0 .. n-1 */
+hn_kv hn_kb_fori(hn_kb *b, int64_t n);                /* 0 .. n-1, literal */
+hn_kv hn_kb_grid(hn_kb *b, int axis, hn_kext extent); /* gpu: block index along x, y or z (0..2) */
+hn_kv hn_kb_threads(hn_kb *b, int axis, int64_t n);   /* gpu: thread index; innermost loops, n literal */
+void hn_kb_loop(hn_kb *b);                            /* until hn_kb_break_if */
+void hn_kb_break_if(hn_kb *b, hn_kv cond);            /* innermost for or loop */
 void hn_kb_if(hn_kb *b, hn_kv cond);
 void hn_kb_else(hn_kb *b);
 void hn_kb_end(hn_kb *b); /* closes for, loop, if */
@@ -270,7 +280,11 @@ void hn_kb_store_strided(hn_kb *b, int buf, hn_kv index, hn_kv stride, hn_kv v, 
 void hn_kb_scatter(hn_kb *b, int buf, hn_kv index, hn_kv v, hn_kv mask);
 /** locality 3: nearest cache ... 0: stream. May point anywhere. */
 void hn_kb_prefetch(hn_kb *b, int buf, hn_kv index, int locality, bool for_write);
-void hn_kb_barrier(hn_kb *b);
+void hn_kb_barrier(hn_kb *b); /* gpu: every thread of the block must come by */
+/** gpu: x of the thread whose index within the warp of 32 is this one's, xor mask or plus distance (own value
+ * past the end). The whole warp must come by. */
+hn_kv hn_kb_shfl_xor(hn_kb *b, hn_kv x, int mask);
+hn_kv hn_kb_shfl_down(hn_kb *b, hn_kv x, int distance);
 
 /* arithmetic (kops.def says what each means) */
 hn_kv hn_kb_bin(hn_kb *b, hn_kop op, hn_kv x, hn_kv y); /* ADD .. MAXR, AND .. SHR, MULHI, EQ .. GE */

@@ -19,7 +19,8 @@ struct hn_kb {
     int32_t open[HN_KIR_MAX_DEPTH]; /* open blocks, outermost first */
     int depth;
     int32_t parallel_at;
-    hn_kext parallel;
+    hn_kext parallel, grid[3];
+    int32_t threads[3];
     int32_t n_param;
     char error[256]; /* "" while none */
 };
@@ -64,7 +65,7 @@ static inline float hn_lane_f32(uint64_t x)
     union {
         uint32_t u;
         float f;
-    } v = {(uint32_t)x};
+    } v = { (uint32_t)x };
     return v.f;
 }
 static inline uint64_t hn_f32_lane(float f)
@@ -72,7 +73,7 @@ static inline uint64_t hn_f32_lane(float f)
     union {
         float f;
         uint32_t u;
-    } v = {f};
+    } v = { f };
     return v.u;
 }
 static inline double hn_lane_f64(uint64_t x)
@@ -80,7 +81,7 @@ static inline double hn_lane_f64(uint64_t x)
     union {
         uint64_t u;
         double f;
-    } v = {x};
+    } v = { x };
     return v.f;
 }
 static inline uint64_t hn_f64_lane(double f)
@@ -88,7 +89,7 @@ static inline uint64_t hn_f64_lane(double f)
     union {
         double f;
         uint64_t u;
-    } v = {f};
+    } v = { f };
     return v.u;
 }
 

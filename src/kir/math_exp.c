@@ -36,11 +36,12 @@ static reduced reduce(const mctx *m, hn_kv x)
 /* (e^r - 1 - r) / r^2 on |r| <= ln2/2 */
 static hn_kv exp_tail(const mctx *m, hn_kv r)
 {
-    static const double c32[] = {0.5,           0.166666672,   0.0416664556,
-                                 0.00833331048, 0.00139345415, 0.000198919806};
-    static const double c64[] = {1. / 2,       1. / 6,        1. / 24,        1. / 120,
-                                 1. / 720,     1. / 5040,     1. / 40320,     1. / 362880,
-                                 1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800};
+    static const double c32[] = {
+        0.5, 0.166666672, 0.0416664556, 0.00833331048, 0.00139345415, 0.000198919806
+    };
+    static const double c64[] = { 1. / 2,       1. / 6,        1. / 24,        1. / 120,
+                                  1. / 720,     1. / 5040,     1. / 40320,     1. / 362880,
+                                  1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800 };
     return m->t == HN_F32 ? M_POLY(r, c32) : M_POLY(r, c64);
 }
 
@@ -73,8 +74,8 @@ hn_kv hn_m_half_exp(const mctx *m, hn_kv x)
 hn_kv hn_m_exp2(const mctx *m, hn_kv x)
 {
     /* (2^r - 1) / r on |r| <= 1/2 */
-    static const double c32[] = {0.693147182,   0.240226507,    0.0555041097,  0.00961805414,
-                                 0.00133334997, 0.000154626105, 1.52982211e-05};
+    static const double c32[] = { 0.693147182,   0.240226507,    0.0555041097,  0.00961805414,
+                                  0.00133334997, 0.000154626105, 1.52982211e-05 };
     const bool f32 = m->t == HN_F32;
     const hn_kv y = clamp(m, x, f32 ? -151 : -1076, f32 ? 129 : 1025);
     hn_kv n, p;
@@ -124,10 +125,10 @@ void hn_m_split(const mctx *m, hn_kv x, hn_kv *ret_r, hn_kv *ret_k)
 /* (2 atanh(s) - 2s) / s on s^2 = z <= (3 - 2 sqrt 2)^2 */
 static hn_kv log_tail(const mctx *m, hn_kv z)
 {
-    static const double c32[] = {0.666666687, 0.400001287, 0.285499692, 0.233534276};
-    static const double c64[] = {0.66666666666666663, 0.40000000000001007, 0.28571428570723251,
-                                 0.22222222409750114, 0.18181793732111753, 0.15386342449645143,
-                                 0.13266048812203002, 0.131148348695975};
+    static const double c32[] = { 0.666666687, 0.400001287, 0.285499692, 0.233534276 };
+    static const double c64[] = { 0.66666666666666663, 0.40000000000001007, 0.28571428570723251,
+                                  0.22222222409750114, 0.18181793732111753, 0.15386342449645143,
+                                  0.13266048812203002, 0.131148348695975 };
     return M_MUL(z, m->t == HN_F32 ? M_POLY(z, c32) : M_POLY(z, c64));
 }
 
@@ -227,7 +228,7 @@ typedef struct pair {
 static pair sum_of(const mctx *m, hn_kv a, hn_kv b) /* |a| >= |b| */
 {
     const hn_kv s = M_ADD(a, b);
-    return (pair){s, M_SUB(b, M_SUB(s, a))};
+    return (pair){ s, M_SUB(b, M_SUB(s, a)) };
 }
 
 /* Exact product, by halves of 26 and 27 bits: right with or without FMA. */
@@ -237,7 +238,7 @@ static pair product_of(const mctx *m, hn_kv a, hn_kv b)
                 p = M_MUL(a, b);
     const hn_kv e = M_ADD(M_ADD(M_ADD(M_SUB(M_MUL(ah, bh), p), M_MUL(ah, bl)), M_MUL(al, bh)), M_MUL(al, bl));
 
-    return (pair){p, e};
+    return (pair){ p, e };
 }
 
 static pair times(const mctx *m, pair a, pair b)
@@ -248,16 +249,16 @@ static pair times(const mctx *m, pair a, pair b)
 
 static pair literal(const mctx *m, double hi, double lo)
 {
-    return (pair){M_C(hi), M_C(lo)};
+    return (pair){ M_C(hi), M_C(lo) };
 }
 
 /* log2 to about 68 bits: the first two terms of 2 atanh(s) in pairs, the rest plain. */
 static pair log2_pair(const mctx *m, hn_kv x)
 {
     /* (2 atanh(s)/s - 2 - 2z/3) / z^2, z = s^2 */
-    static const double c[] = {0.40000000000000002, 0.28571428571429486, 0.2222222222158344,
-                               0.18181818351651749, 0.15384593242579508, 0.13334897308547281,
-                               0.11703780772944546, 0.1174860336565095};
+    static const double c[] = { 0.40000000000000002, 0.28571428571429486, 0.2222222222158344,
+                                0.18181818351651749, 0.15384593242579508, 0.13334897308547281,
+                                0.11703780772944546, 0.1174860336565095 };
     hn_kv r, k;
 
     hn_m_split(m, x, &r, &k);

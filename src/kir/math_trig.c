@@ -106,7 +106,7 @@ static quadrant reduce_huge(const mctx *m, hn_kv x)
         M_ADD(M_ADD(M_ADD(M_SUB(M_MUL(fa, pa), p), M_MUL(fa, pb)), M_MUL(fb, pa)), M_MUL(fb, pb));
     const hn_kv lo = M_ADD(err, M_ADD(M_MUL(f, M_C(pi_2_lo)), M_MUL(f_lo, M_C(pi_2))));
     const hn_kv neg = M_LT(x, M_C(0));
-    return (quadrant){M_SEL(neg, M_NEG(p), p), M_SEL(neg, M_NEG(lo), lo), M_SEL(neg, hn_kb_neg(b, qn), qn)};
+    return (quadrant){ M_SEL(neg, M_NEG(p), p), M_SEL(neg, M_NEG(lo), lo), M_SEL(neg, hn_kb_neg(b, qn), qn) };
 }
 
 static quadrant reduce_plain(const mctx *m, hn_kv x)
@@ -119,7 +119,7 @@ static quadrant reduce_plain(const mctx *m, hn_kv x)
     const hn_kv w3 = M_MUL(n, M_C(part3)), c = M_SUB(b, w3), lost3 = M_SUB(M_SUB(b, c), w3);
     const hn_kv lo = M_SUB(M_ADD(lost2, lost3), M_MUL(n, M_C(rest3))), hi = M_ADD(c, lo);
 
-    return (quadrant){hi, M_SUB(lo, M_SUB(hi, c)), q};
+    return (quadrant){ hi, M_SUB(lo, M_SUB(hi, c)), q };
 }
 
 static quadrant reduce(const mctx *m, hn_kv x)
@@ -137,15 +137,15 @@ static quadrant reduce(const mctx *m, hn_kv x)
     hn_kb_end(b);
     /* infinities and NaN: no angle */
     const hn_kv none = hn_kb_not(b, M_LT(M_ABS(x), M_C(INFINITY)));
-    return (quadrant){M_SEL(none, M_C(NAN), hn_kb_get(b, hi)), hn_kb_get(b, lo), hn_kb_get(b, q)};
+    return (quadrant){ M_SEL(none, M_C(NAN), hn_kb_get(b, hi)), hn_kb_get(b, lo), hn_kb_get(b, q) };
 }
 
 /* ---- on [-pi/4, pi/4] ---- */
 /* sin(hi + lo) = sin(hi) + lo cos(hi), cos to first order being 1 - hi^2/2 */
 static hn_kv sin_core(const mctx *m, hn_kv hi, hn_kv lo)
 {
-    static const double c64[] = {-0.16666666666666663,   0.0083333333333304276,   -0.00019841269835985584,
-                                 2.7557315709635293e-06, -2.5051051586846909e-08, 1.5912461499839467e-10};
+    static const double c64[] = { -0.16666666666666663,   0.0083333333333304276,   -0.00019841269835985584,
+                                  2.7557315709635293e-06, -2.5051051586846909e-08, 1.5912461499839467e-10 };
     const hn_kv z = M_MUL(hi, hi);
     const hn_kv correction = M_FMA(M_MUL(z, M_C(-0.5)), lo, lo);
 
@@ -154,8 +154,8 @@ static hn_kv sin_core(const mctx *m, hn_kv hi, hn_kv lo)
 
 static hn_kv cos_core(const mctx *m, hn_kv hi, hn_kv lo)
 {
-    static const double c64[] = {0.041666666666666664,    -0.001388888888888707,  2.4801587298282115e-05,
-                                 -2.7557317025923458e-07, 2.0876096058995368e-09, -1.1379086634729478e-11};
+    static const double c64[] = { 0.041666666666666664,    -0.001388888888888707,  2.4801587298282115e-05,
+                                  -2.7557317025923458e-07, 2.0876096058995368e-09, -1.1379086634729478e-11 };
     const hn_kv z = M_MUL(hi, hi), half = M_MUL(z, M_C(0.5)), w = M_SUB(M_C(1), half);
     const hn_kv tail = M_SUB(M_MUL(M_MUL(z, z), M_POLY(z, c64)), M_MUL(hi, lo));
 
@@ -164,13 +164,13 @@ static hn_kv cos_core(const mctx *m, hn_kv hi, hn_kv lo)
 
 static hn_kv sin32_core(const mctx *m, hn_kv r, hn_kv z)
 {
-    static const double c[] = {-0.166666672, 0.00833333191, -0.000198399895, 2.72375769e-06};
+    static const double c[] = { -0.166666672, 0.00833333191, -0.000198399895, 2.72375769e-06 };
     return M_FMA(M_MUL(r, z), M_POLY(z, c), r);
 }
 
 static hn_kv cos32_core(const mctx *m, hn_kv z)
 {
-    static const double c[] = {0.0416666679, -0.00138888881, 2.48005199e-05, -2.72906533e-07};
+    static const double c[] = { 0.0416666679, -0.00138888881, 2.48005199e-05, -2.72906533e-07 };
     return M_FMA(M_MUL(z, z), M_POLY(z, c), M_FMA(z, M_C(-0.5), M_C(1)));
 }
 
@@ -225,15 +225,15 @@ hn_kv hn_m_tan(const mctx *m, hn_kv x)
 hn_kv hn_m_atan(const mctx *m, hn_kv x)
 {
     /* (atan(t)/t - 1) / t^2 on t <= 7/16 */
-    static const double c[] = {-0.3333333333333332,   0.19999999999985343,   -0.14285714282699905,
-                               0.11111110868552225,   -0.090908990420530716, 0.076920635787944044,
-                               -0.066629422773858193, 0.058454356241684081,  -0.050233148407995649,
-                               0.037552789817764796,  -0.017251187306319703};
+    static const double c[] = { -0.3333333333333332,   0.19999999999985343,   -0.14285714282699905,
+                                0.11111110868552225,   -0.090908990420530716, 0.076920635787944044,
+                                -0.066629422773858193, 0.058454356241684081,  -0.050233148407995649,
+                                0.037552789817764796,  -0.017251187306319703 };
     static const struct {
         double above, point, hi, lo; /* atan(point) = hi + lo */
-    } step[] = {{0.4375, 0.5, 0.46364760900080609, 2.2698777452961687e-17},
-                {0.6875, 1.0, 0.78539816339744828, 3.061616997868383e-17},
-                {1.1875, 1.5, 0.98279372324732905, 1.3903311031230998e-17}};
+    } step[] = { { 0.4375, 0.5, 0.46364760900080609, 2.2698777452961687e-17 },
+                 { 0.6875, 1.0, 0.78539816339744828, 3.061616997868383e-17 },
+                 { 1.1875, 1.5, 0.98279372324732905, 1.3903311031230998e-17 } };
     const hn_kv a = M_ABS(x), one = M_C(1);
     hn_kv num = a, den = one, hi = M_C(0), lo = M_C(0);
 
@@ -257,11 +257,11 @@ hn_kv hn_m_atan(const mctx *m, hn_kv x)
 /* (asin(x)/x - 1) / x^2 on |x| <= 1/2, in x^2, times x^2 */
 static hn_kv asin_tail(const mctx *m, hn_kv z)
 {
-    static const double c[] = {0.16666666666666666,   0.075000000000001218, 0.044642857142543263,
-                               0.030381944476347046,  0.02237215740373685,  0.01735281769074104,
-                               0.013963758735074137,  0.01156672237119713,  0.0096196292036874725,
-                               0.0093323271561656651, 0.002995311657156326, 0.019678367430161998,
-                               -0.019421498763363361, 0.029727286869498975};
+    static const double c[] = { 0.16666666666666666,   0.075000000000001218, 0.044642857142543263,
+                                0.030381944476347046,  0.02237215740373685,  0.01735281769074104,
+                                0.013963758735074137,  0.01156672237119713,  0.0096196292036874725,
+                                0.0093323271561656651, 0.002995311657156326, 0.019678367430161998,
+                                -0.019421498763363361, 0.029727286869498975 };
     return M_MUL(z, M_POLY(z, c));
 }
 
@@ -278,7 +278,7 @@ static upper upper_half(const mctx *m, hn_kv a)
     const hn_kv lost = M_DIV(M_SUB(z, M_MUL(head, head)), M_ADD(s, head));
     const hn_kv kept = M_SEL(M_EQ(s, M_C(0)), M_C(0), lost);
 
-    return (upper){head, M_FMA(s, asin_tail(m, z), kept)};
+    return (upper){ head, M_FMA(s, asin_tail(m, z), kept) };
 }
 
 hn_kv hn_m_asin(const mctx *m, hn_kv x)

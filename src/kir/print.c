@@ -20,7 +20,7 @@ static void print_ext(const hn_kfunc *f, const hn_kext *e, hn_str *out)
 
 static void print_buf(const hn_kfunc *f, const hn_kbuf *b, hn_str *out)
 {
-    static const char *const kind[] = {"in", "scratch", "table", "shared"};
+    static const char *const kind[] = { "in", "scratch", "table", "shared" };
 
     hn_str_addf(out, "  %s %s %s",
                 b->kind == HN_KBUF_PARAM && b->flags & HN_KBUF_WRITE ? "out" : kind[b->kind],
@@ -59,8 +59,8 @@ static bool has_buffer(int op)
 
 static void print_extras(const hn_kfunc *f, const hn_kins *x, hn_str *out)
 {
-    static const char *const kind[] = {"",         " parallel", " unroll",   " block.x", " block.y",
-                                       " block.z", " thread.x", " thread.y", " thread.z"};
+    static const char *const kind[] = { "",         " parallel", " unroll",   " block.x", " block.y",
+                                        " block.z", " thread.x", " thread.y", " thread.z" };
 
     if (x->op == HN_KOP_FOR) hn_str_add(out, kind[x->flags]);
     if (x->op == HN_KOP_ARG) hn_str_addf(out, " %s", f->names + f->arg[x->imm].name);
@@ -133,6 +133,14 @@ void hn_kfunc_print(const hn_kfunc *f, hn_str *out)
         hn_str_add(out, "  parallel ");
         print_ext(f, &f->parallel, out);
         hn_str_add(out, "\n");
+    }
+    if (f->threads[0]) {
+        hn_str_add(out, "  grid ");
+        for (int i = 0; i < 3; i++) {
+            print_ext(f, &f->grid[i], out);
+            hn_str_add(out, i < 2 ? ", " : "");
+        }
+        hn_str_addf(out, " threads %d, %d, %d\n", f->threads[0], f->threads[1], f->threads[2]);
     }
     hn_str_add(out, "{\n");
     for (int i = 0; i < f->n_ins; i++) {

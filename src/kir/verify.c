@@ -106,7 +106,7 @@ static const char *check_memory(const hn_kfunc *f, const hn_kins *x, const hn_kt
 {
     const bool writes = x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER;
     const bool indexed = x->op == HN_KOP_GATHER || x->op == HN_KOP_SCATTER;
-    const hn_ktype v = writes ? o[1] : (hn_ktype){x->dtype, x->lanes};
+    const hn_ktype v = writes ? o[1] : (hn_ktype){ x->dtype, x->lanes };
     const int mask = writes ? 2 : 1;
 
     if (x->imm < 0 || x->imm >= f->n_buf) return "no such buffer";
@@ -148,7 +148,7 @@ static const char *check_shuffle(const hn_kfunc *f, const hn_kins *x, const hn_k
 
 static const char *check_lanes(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
 {
-    const hn_ktype t = {x->dtype, x->lanes};
+    const hn_ktype t = { x->dtype, x->lanes };
 
     switch (x->op) {
     case HN_KOP_SPLAT:
@@ -203,7 +203,7 @@ static const char *check_dot(const hn_kins *x, const hn_ktype *o)
 
 static const char *check_state(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
 {
-    const hn_ktype t = {x->dtype, x->lanes};
+    const hn_ktype t = { x->dtype, x->lanes };
 
     switch (x->op) {
     case HN_KOP_FOR:
@@ -237,7 +237,7 @@ static const char *operands(const hn_kfunc *f, const hn_kins *x, hn_ktype o[5])
     int optional, n = hn_kir_n_operands(x->op, &optional);
 
     for (int i = 0; i < 5; i++) {
-        o[i] = (hn_ktype){0, 0};
+        o[i] = (hn_ktype){ 0, 0 };
         if (x->a[i] < 0 && i < n) return "an operand is missing";
         if (x->a[i] >= 0 && i >= n + optional) return "one operand too many";
         if (x->a[i] < 0) continue;
@@ -249,14 +249,14 @@ static const char *operands(const hn_kfunc *f, const hn_kins *x, hn_ktype o[5])
         if (y->op == HN_KOP_VAR && (y->a[0] < 0 || y->a[0] >= f->n_ins)) return "an operand does not exist";
         if (!want_var && !hn_kir_has_value(y->op)) return "an operand has no value";
         if (want_var) y = &f->ins[y->a[0]];
-        o[i] = (hn_ktype){y->dtype, y->lanes};
+        o[i] = (hn_ktype){ y->dtype, y->lanes };
     }
     return NULL;
 }
 
 const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x)
 {
-    const hn_ktype t = {x->dtype, x->lanes};
+    const hn_ktype t = { x->dtype, x->lanes };
     hn_ktype o[5];
     const char *wrong;
 
@@ -279,6 +279,7 @@ const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x)
     if (x->op <= HN_KOP_SHUFFLE) return check_lanes(f, x, o);
     if (x->op <= HN_KOP_ROR) return check_reduce(x, o[0]);
     if (x->op <= HN_KOP_DOT2BF) return check_dot(x, o);
+    if (x->imm < 0 || x->imm > 31) return "the distance is not within a warp";
     return same(t, o[0]) ? NULL : "the result is not like the operand";
 }
 
@@ -315,6 +316,59 @@ static bool opens(int op)
     return op == HN_KOP_FOR || op == HN_KOP_LOOP || op == HN_KOP_IF || op == HN_KOP_ELSE;
 }
 
+static bool is_thread_loop(const hn_kins *x)
+{
+    return x->op == HN_KOP_FOR && x->flags >= HN_KFOR_THREAD_X;
+}
+
+static bool is_concurrent(const hn_kins *x)
+{
+    return x->op == HN_KOP_FOR && (x->flags == HN_KFOR_PARALLEL || x->flags >= HN_KFOR_BLOCK_X);
+}
+
+static bool in_threads(const scopes *s)
+{
+    for (int i = 0; i < s->depth; i++)
+        if (is_thread_loop(&s->f->ins[s->open[i]])) return true;
+    return false;
+}
+
+/* Block loops stand outermost, thread loops inside them and in each other, each axis once, nothing but ends
+ * after them. */
+static const char *check_gpu_loop(const scopes *s, int at)
+{
+    const hn_kins *x = &s->f->ins[at];
+    const bool thread = is_thread_loop(x);
+    const int axis = x->flags - (thread ? HN_KFOR_THREAD_X : HN_KFOR_BLOCK_X);
+
+    for (int i = 0; i < s->depth; i++) {
+        const hn_kins *outer = &s->f->ins[s->open[i]];
+        if (outer->op != HN_KOP_FOR || outer->flags < HN_KFOR_BLOCK_X || (!thread && is_thread_loop(outer)))
+            return "a block or thread loop inside another kind of block";
+        if (outer->flags == x->flags) return "an axis has two loops";
+    }
+    if (s->f->threads[0] < 1 || s->f->threads[1] < 1 || s->f->threads[2] < 1) return "no thread counts";
+    if (s->f->ins[x->a[0]].op != HN_KOP_CONST || s->f->ins[x->a[0]].imm != 0 ||
+        s->f->ins[x->a[2]].op != HN_KOP_CONST || s->f->ins[x->a[2]].imm != 1)
+        return "a block or thread loop counts from 0 by 1";
+    if (thread && s->f->ins[x->a[1]].imm != s->f->threads[axis])
+        return "a thread loop is not as long as stated";
+    if (thread && s->depth && is_thread_loop(&s->f->ins[s->open[s->depth - 1]]) &&
+        s->f->ins[x->imm + 1].op != HN_KOP_END)
+        return "code after an inner thread loop";
+    return NULL;
+}
+
+/* Iterations that run at the same time, or in another process, cannot hand values on. */
+static const char *check_set(const scopes *s, const hn_kins *x)
+{
+    if (x->op != HN_KOP_SET) return NULL;
+    for (int i = s->depth - 1; i >= 0 && s->open[i] != s->block[x->a[0]]; i--)
+        if (is_concurrent(&s->f->ins[s->open[i]]))
+            return "a variable set across a parallel, block or thread loop";
+    return NULL;
+}
+
 static const char *check_nesting(scopes *s, int at)
 {
     const hn_kins *x = &s->f->ins[at];
@@ -333,6 +387,11 @@ static const char *check_nesting(scopes *s, int at)
     if (x->op == HN_KOP_FOR && x->flags == HN_KFOR_PARALLEL && (s->depth || at != s->f->parallel_at))
         return "a parallel loop must be outermost and the only one";
     if (x->imm <= at || x->imm >= s->f->n_ins) return "a block has no end";
+    if (x->op == HN_KOP_FOR && x->flags >= HN_KFOR_BLOCK_X) {
+        const char *wrong =
+            x->imm + 1 < s->f->n_ins || !s->depth ? check_gpu_loop(s, at) : "a block has no end";
+        if (wrong) return wrong;
+    }
     s->open[s->depth++] = at;
     return NULL;
 }
@@ -340,6 +399,10 @@ static const char *check_nesting(scopes *s, int at)
 /* With a parallel loop, code outside it runs once a call, so it must not be seen from outside. */
 static const char *check_effects(const scopes *s, const hn_kins *x)
 {
+    if ((x->op == HN_KOP_BARRIER || x->op >= HN_KOP_SHFL_XOR) && !in_threads(s))
+        return "outside a thread loop";
+    if (s->f->threads[0] && (x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER) && !in_threads(s))
+        return "a store outside the thread loop";
     if (s->f->parallel_at < 0 || (x->op != HN_KOP_STORE && x->op != HN_KOP_SCATTER)) return NULL;
     if (s->f->buf[x->imm].kind == HN_KBUF_SCRATCH) return NULL;
     for (int i = 0; i < s->depth; i++)
@@ -376,6 +439,7 @@ static const char *check_buffers(const hn_kfunc *f)
             return "a buffer's dtype cannot be addressed";
         if (b->align < 1 || (b->align & (b->align - 1)) || b->tail_bytes < 0)
             return "a buffer's facts are wrong";
+        if (b->kind == HN_KBUF_SCRATCH && f->threads[0]) return "scratch in a gpu program";
         if (b->kind == HN_KBUF_PARAM && b->slot != slot++) return "parameter slots are out of order";
         if (b->kind != HN_KBUF_PARAM && !ext_ok(f, &b->elems)) return "a buffer's extent is wrong";
         if (b->kind != HN_KBUF_TABLE) continue;
@@ -395,6 +459,11 @@ static const char *check_frame(const hn_kfunc *f)
     for (int i = 0; i < f->n_arg; i++)
         if (!name_ok(f, f->arg[i].name) || f->arg[i].lo > f->arg[i].hi || f->arg[i].div < 1)
             return "an argument's facts are wrong";
+    for (int i = 0; i < 3; i++)
+        if (!ext_ok(f, &f->grid[i]) || f->threads[i] < 0 || f->threads[i] > 1024)
+            return "the launch shape is wrong";
+    if ((int64_t)f->threads[0] * f->threads[1] * f->threads[2] > 1024)
+        return "more than 1,024 threads in a block";
     if (f->parallel_at < -1 || f->parallel_at >= f->n_ins || !ext_ok(f, &f->parallel))
         return "the parallel extent is wrong";
     if (f->parallel_at >= 0 &&
@@ -416,6 +485,7 @@ static hone_status verify_at(scopes *s, int at, hn_diag *dg)
     }
     if (!wrong) wrong = check_nesting(s, at);
     if (!wrong) wrong = check_effects(s, x);
+    if (!wrong) wrong = check_set(s, x);
     if (wrong) return at_fault(s->f, at, wrong, dg);
     s->block[at] = s->depth ? s->open[s->depth - 1] : -1;
     return HONE_OK;
@@ -429,7 +499,7 @@ hone_status hn_kfunc_verify(const hn_kfunc *f, hn_diag *dg)
 
     if (wrong) return HN_RAISE(dg, HONE_E_INTERNAL, "kernel \"%s\": %s", f->name ? f->name : "", wrong);
     if (!(tmp = hn_arena_create())) return HN_NOMEM(dg);
-    scopes sc = {.f = f, .block = HN_NEW_N(tmp, int32_t, f->n_ins + 1)};
+    scopes sc = { .f = f, .block = HN_NEW_N(tmp, int32_t, f->n_ins + 1) };
     if (!sc.block) s = HN_NOMEM(dg);
     for (int i = 0; i < f->n_ins && s == HONE_OK; i++)
         s = verify_at(&sc, i, dg);

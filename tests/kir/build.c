@@ -7,7 +7,7 @@
 
 static void finish(hn_kb *b, hn_kfunc *f)
 {
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     CHECK_OK(hn_kb_finish(b, f, &dg), &dg);
 }
 
@@ -21,7 +21,7 @@ static void scale_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
 static hn_kfunc scale_kernel(hn_test *t, hn_ktail tail)
 {
     hn_kb *b = hn_kb_new(t->arena, "scale");
-    int buf[2] = {hn_kb_in(b, "x", HN_F32), hn_kb_out(b, "y", HN_F32)};
+    int buf[2] = { hn_kb_in(b, "x", HN_F32), hn_kb_out(b, "y", HN_F32) };
     const hn_kv n = hn_kb_arg(b, "n", 0, 1000, 1);
     const hn_kv blk = hn_kb_parallel(b, hn_kb_ext(b, n, 16));
     const hn_kv lo = hn_kb_muli(b, blk, 16);
@@ -39,13 +39,13 @@ TEST(scale_any_size_any_split)
         const hn_kfunc f = scale_kernel(t, (hn_ktail)tail);
         for (int64_t n = 0; n < 50; n++) {
             float x[64], y[64];
-            hn_diag dg = {0};
+            hn_diag dg = { 0 };
             for (int i = 0; i < 64; i++) {
                 x[i] = (float)i;
                 y[i] = -1;
             }
             const int64_t blocks = hn_kfunc_parallel(&f, &n), cut = blocks / 2;
-            const hn_kmem mem[] = {{x, n * 4}, {y, n * 4}};
+            const hn_kmem mem[] = { { x, n * 4 }, { y, n * 4 } };
             CHECK_EQ(blocks, (n + 15) / 16);
             CHECK_OK(hn_kfunc_run(&f, mem, &n, cut, blocks, 0, &dg), &dg);
             CHECK_OK(hn_kfunc_run(&f, mem, &n, 0, cut, 0, &dg), &dg);
@@ -58,9 +58,9 @@ TEST(scale_any_size_any_split)
 TEST(prints_and_roundtrips)
 {
     const hn_kfunc f = scale_kernel(t, HN_KTAIL_MASK);
-    hn_str one = {0}, two = {0};
+    hn_str one = { 0 }, two = { 0 };
     hn_kfunc g;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
 
     const hn_bytes bytes = hn_kfunc_write(t->arena, &f);
     CHECK(bytes.n > 0);
@@ -84,13 +84,13 @@ TEST(read_survives_damage)
     int refused = 0;
 
     for (size_t n = 0; n < bytes.n; n += 7) {
-        hn_diag dg = {0};
+        hn_diag dg = { 0 };
         hn_kfunc g;
         CHECK(hn_kfunc_read(t->arena, copy, n, &g, &dg) != HONE_OK);
     }
     for (size_t i = 0; i < bytes.n; i++) {
         for (int v = 1; v < 256; v *= 4) {
-            hn_diag dg = {0};
+            hn_diag dg = { 0 };
             hn_kfunc g;
             hn_arena *a = hn_arena_create();
             copy[i] ^= (uint8_t)v;
@@ -105,16 +105,16 @@ TEST(read_survives_damage)
 TEST(out_of_bounds_is_found)
 {
     const hn_kfunc f = scale_kernel(t, HN_KTAIL_MASK);
-    float x[32] = {0}, y[32];
+    float x[32] = { 0 }, y[32];
     const int64_t n = 20;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
 
-    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){{x, 76}, {y, 80}}, &n, 0, 2, 0, &dg), HONE_E_INTERNAL, &dg,
+    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){ { x, 76 }, { y, 80 } }, &n, 0, 2, 0, &dg), HONE_E_INTERNAL, &dg,
               "read past the end of buffer \"x\"");
-    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){{x, 80}, {y, 76}}, &n, 0, 2, 0, &dg), HONE_E_INTERNAL, &dg,
+    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){ { x, 80 }, { y, 76 } }, &n, 0, 2, 0, &dg), HONE_E_INTERNAL, &dg,
               "write past the end of buffer \"y\"");
     const int64_t bad = 1001;
-    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){{x, 80}, {y, 80}}, &bad, 0, 1, 0, &dg), HONE_E_INVALID, &dg,
+    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){ { x, 80 }, { y, 80 } }, &bad, 0, 1, 0, &dg), HONE_E_INVALID, &dg,
               "outside [0, 1000]");
 }
 
@@ -122,16 +122,16 @@ TEST(tail_licence_is_honoured)
 {
     hn_kb *b = hn_kb_new(t->arena, "tail");
     const int x = hn_kb_in(b, "x", HN_F32), y = hn_kb_out(b, "y", HN_F32);
-    float in[8] = {1, 2, 3, 4}, out[8];
-    hn_diag dg = {0};
+    float in[8] = { 1, 2, 3, 4 }, out[8];
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     hn_kb_tail(b, x, 16);
     hn_kb_store(b, y, hn_kb_i(b, 0), hn_kb_load(b, x, hn_kb_i(b, 0), 8));
     finish(b, &f);
-    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){{in, 16}, {out, 32}}, NULL, 0, 1, 0, &dg), &dg);
-    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){{in, 12}, {out, 32}}, NULL, 0, 1, 0, &dg), HONE_E_INTERNAL, &dg,
-              "read past");
+    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){ { in, 16 }, { out, 32 } }, NULL, 0, 1, 0, &dg), &dg);
+    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){ { in, 12 }, { out, 32 } }, NULL, 0, 1, 0, &dg), HONE_E_INTERNAL,
+              &dg, "read past");
 }
 
 TEST(unwritten_scratch_is_found)
@@ -140,14 +140,14 @@ TEST(unwritten_scratch_is_found)
     const int y = hn_kb_out(b, "y", HN_I32);
     const int s = hn_kb_scratch(b, "s", HN_I32, hn_kext_const(4));
     int32_t out[4];
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     hn_kb_store(b, s, hn_kb_i(b, 0), hn_kb_int(b, HN_I32, 2, 7));
     hn_kb_store(b, y, hn_kb_i(b, 0), hn_kb_load(b, s, hn_kb_i(b, 0), 4));
     finish(b, &f);
     CHECK_EQ(hn_kfunc_scratch_bytes(&f, NULL), 64);
-    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){{out, 16}}, NULL, 0, 1, 0, &dg), HONE_E_INTERNAL, &dg,
+    CHECK_ERR(hn_kfunc_run(&f, (hn_kmem[]){ { out, 16 } }, NULL, 0, 1, 0, &dg), HONE_E_INTERNAL, &dg,
               "never written");
 }
 
@@ -159,7 +159,7 @@ TEST(sorts_with_while_and_break)
     const hn_kv n = hn_kb_arg(b, "n", 0, 64, 1);
     int32_t in[33], out[33];
     const int64_t count = 33;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     const hn_kv i = hn_kb_forn(b, n);
@@ -179,7 +179,7 @@ TEST(sorts_with_while_and_break)
 
     for (int k = 0; k < 33; k++)
         in[k] = k * 7919 % 33 - 10;
-    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){{in, 132}, {out, 132}}, &count, 0, 1, 0, &dg), &dg);
+    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){ { in, 132 }, { out, 132 } }, &count, 0, 1, 0, &dg), &dg);
     for (int k = 0; k < 33; k++)
         CHECK_EQ(out[k], k - 10);
 }
@@ -187,7 +187,7 @@ TEST(sorts_with_while_and_break)
 TEST(endless_loop_hits_the_limit)
 {
     hn_kb *b = hn_kb_new(t->arena, "endless");
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     hn_kb_loop(b);
@@ -198,7 +198,7 @@ TEST(endless_loop_hits_the_limit)
 
 TEST(mistakes_are_kept_and_named)
 {
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
     hn_kb *b = hn_kb_new(t->arena, "types");
     const int y = hn_kb_out(b, "y", HN_F32);
@@ -262,7 +262,7 @@ TEST(halves_convert_every_pattern)
               f32 = hn_kb_out(b, "f32", HN_F32);
     static uint16_t in[65536], out[65536];
     static float wide[65536];
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, 65536), 32);
@@ -273,8 +273,8 @@ TEST(halves_convert_every_pattern)
     finish(b, &f);
     for (int k = 0; k < 65536; k++)
         in[k] = (uint16_t)k;
-    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){{in, sizeof(in)}, {out, sizeof(out)}, {wide, sizeof(wide)}}, NULL,
-                          0, 1, 0, &dg),
+    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){ { in, sizeof(in) }, { out, sizeof(out) }, { wide, sizeof(wide) } },
+                          NULL, 0, 1, 0, &dg),
              &dg);
     for (int k = 0; k < 65536; k++) {
         const int e = k >> 10 & 31, m = k & 1023;
