@@ -110,7 +110,7 @@ typedef struct hn_im_domain {
     const hn_im_entry *row;
     int n;
 } hn_im_domain;
-extern const hn_im_domain hn_im_onnx, hn_im_ms, hn_im_ml;
+extern const hn_im_domain hn_im_onnx, hn_im_ms, hn_im_ml, hn_im_preview;
 
 /** The row for an op, or NULL with *ret_why saying which of: no such domain, op, version. */
 const hn_im_entry *hn_im_find(const char *domain, const char *op, int64_t version, const char **ret_why);
@@ -288,6 +288,7 @@ hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value
 /* ---- handlers: one prototype for each row's function ---- */
 #define X(op, since, min_in, max_in, max_out, fn, arg) hone_status hn_im_on_##fn(hn_im_call *c);
 #include "import/ml_ops.def"
+#include "import/preview_ops.def"
 #include "import/ms_ops.def"
 #include "import/onnx_ops.def"
 #undef X

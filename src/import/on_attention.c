@@ -239,6 +239,45 @@ hone_status hn_im_on_attention(hn_im_call *c)
     return c->b->status;
 }
 
+/* ---- attention whose scores and probabilities the model changes by graphs of its own ---- */
+
+/* The body's one output over x; NULL when it could not be built. */
+static hn_value *modify(hn_im_call *c, const char *name, hn_value *x)
+{
+    const Onnx__GraphProto *p = hn_im_graph(c, name);
+    hn_value *y = NULL;
+    if (!p || !x) return x;
+    return hn_im_inline(c, p, name, 1, &x, 1, &y) ? y : NULL;
+}
+
+hone_status hn_im_on_flex_attention(hn_im_call *c)
+{
+    hn_value *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    double scale = hn_im_f(c, "scale", 0);
+    hn_im_ignore(c, "softmax_precision"); /* computed in f32 at least */
+    if (!hn_im_has(c, "score_mod") && !hn_im_has(c, "prob_mod"))
+        return hn_im_ret(c, hn_im_attention_with(c, q, k, v, NULL, scale, 0));
+    int64_t d;
+    if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4)
+        return HN_RAISE(c->dg, HONE_E_SHAPE, "query, key and value need rank 4");
+    if (scale == 0) {
+        if (!hn_dim_known(hn_im_syms(c), q->type.dim[3], &d))
+            return hn_im_refuse(c, "a head size known only while running is not supported");
+        scale = 1 / sqrt((double)d);
+    }
+    const hn_dtype t = hn_dtype_bits(q->type.dtype) < 32 ? HN_F32 : q->type.dtype;
+    k = repeat_heads(c, k, q->type.dim[1]);
+    v = repeat_heads(c, v, q->type.dim[1]);
+    hn_value *scores = hn_im_matmul(c, hn_cast(c->b, q, t), hn_cast(c->b, k, t), false, true);
+    scores = modify(c, "score_mod", hn_im_scale(c, scores, scale));
+    if (!scores) return c->dg->code != HONE_OK ? c->dg->code : c->b->status ? c->b->status : HONE_E_MODEL;
+    hn_value *probs = hn_b1(c->b, HN_OP_softmax, scores, HN_ATTRS_ARG(HN_A_I("axis", 3)));
+    probs = modify(c, "prob_mod", probs);
+    if (!probs) return c->dg->code != HONE_OK ? c->dg->code : c->b->status ? c->b->status : HONE_E_MODEL;
+    hn_value *y = hn_im_matmul(c, probs, hn_cast(c->b, v, t), false, false);
+    return hn_im_ret(c, hn_cast(c->b, y, c->in[2]->type.dtype));
+}
+
 /* ---- rotary embedding ---- */
 
 hone_status hn_im_on_rotary(hn_im_call *c)
