@@ -1,10 +1,11 @@
 /* Direct convolution: a tile of output places times a panel of output channels stays in registers over all taps.
  *
- *     for each tile (image, block of rows, panel of channels)         parallel
- *         [copy the rows with their padding into scratch]             unless nothing is padded or the rows are there already
- *         for each mr places of the block                             along a row, or through the rows when flat
- *             acc[mr][nr] += x[place, tap] * w[tap][nr]               taps run contiguously where storage allows
- *             epilogue(acc + bias) -> y
+ *     for each tile (image, block of rows, panels of channels)        parallel
+ *         [copy the rows with their padding into scratch]             unless nothing is padded
+ *         for each panel
+ *             for each mr places of the block                         along a row, or through the rows when flat
+ *                 acc[mr][nr] += x[place, tap] * w[tap][nr]           taps run contiguously where storage allows
+ *                 epilogue(acc + bias) -> y
  *
  * Weights are packed [panel][plane][kh][kw][element][nr] in the order in which the image is stored, so that one loop nest
  * serves channels-last, blocked and plain images; neighbouring loops whose strides fit merge (a 3x3 window over channels-last
@@ -55,6 +56,7 @@ typedef struct blocks {
     int64_t n;        /* blocks an image, at optimal sizes */
     int64_t strip;    /* places in a run of tiles, at optimal sizes */
     int64_t panels;   /* of one group */
+    int64_t per;      /* panels a tile: the rows are copied once for all of them */
     bool linear;
 } blocks;
 
@@ -74,6 +76,8 @@ static blocks blocks_of(const hn_conv *c, const hn_target *t, const int64_t *p)
     k.n = (total + most - 1) / most;
     k.rows = k.linear ? HN_MIN(most, HN_MAX(total, 1)) : (total + k.n - 1) / k.n;
     k.n = (total + k.rows - 1) / k.rows;
+    const int64_t tiles = HN_MAX(1, (want + c->n_opt * k.n - 1) / (c->n_opt * k.n));
+    k.per = c->padded ? HN_MAX(1, (c->group * k.panels + tiles - 1) / tiles) : 1;
     k.strip = k.linear ? k.rows : p[P_FLAT] ? HN_MIN(k.rows, c->oh_opt) * c->ow_opt : c->ow_opt;
     return k;
 }
@@ -123,7 +127,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
         const double end = rest ? taps * step_cycles(t, rest, nv, p[P_VL]) + (double)(rest * nv) * 2 + 20 : 0;
         cycles += (double)count * ((double)full * tile + end);
     }
-    const double copied = c.padded ? (double)(c.n_opt * k.n * hn_conv_rows_in(&c, k.rows) * c.c) * (double)(c.ow_opt * c.sw + c.kw) : 0;
+    const double copied = c.padded ? (double)(c.n_opt * k.n * hn_conv_rows_in(&c, k.rows) * c.c * ((k.panels * c.group + k.per - 1) / k.per)) * (double)(c.ow_opt * c.sw + c.kw) : 0;
     const double weights = 4 * taps * nr * (double)(k.panels * c.group) / t->bandwidth_gbs;
     return (double)(c.group * strips) * cycles / ghz / 0.93 + copied * 0.12 + weights * 0.3 + 200;
 }
@@ -375,54 +379,60 @@ static void panel(direct *d, hn_kv count, hn_kv q)
     }
 }
 
-/* The image's rows with padding, copied once for all panels that this call takes in turn. */
-static void fill_scratch(direct *d, hn_kvar held, hn_kv which, hn_kv count)
-{
-    hn_kb *b = d->b;
-    hn_kb_if(b, hn_kb_ne(b, hn_kb_get(b, held), which));
-    hn_conv_copy(d->l, &d->c, d->scratch, d->src.column, d->k.rows, d->n, d->row0, count);
-    hn_kb_set(b, held, which);
-    hn_kb_end(b);
-}
-
 static hn_kv group_offset(direct *d, hn_kv g)
 {
     const int64_t per = d->c.xi.block ? d->c.cg / d->c.xi.block : d->c.cg;
     return d->c.xi.planes > 1 ? hn_kb_mul(d->b, hn_kb_muli(d->b, g, per), d->src.plane) : hn_kb_muli(d->b, g, per);
 }
 
-static void tiles(direct *d)
+/* Where the rows of the tile under way are read. */
+static void open_source(direct *d, hn_kv count)
 {
     hn_kb *b = d->b;
-    hn_symtab *syms = d->r->g->syms;
-    const int64_t nr = (int64_t)d->nv * d->vl, all_panels = d->k.panels * d->c.group;
-    const hn_dim rows = d->k.linear ? hn_dim_mul(syms, d->c.oh, d->c.ow) : d->c.oh;
-    const hn_dim n_blocks = hn_dim_ceildiv(syms, rows, d->k.rows);
-    const hn_kv total = hn_lower_dim(d->l, hn_dim_mul(syms, hn_dim_mul(syms, d->c.n, n_blocks), all_panels));
-    const hn_kv per_image = hn_lower_dim(d->l, n_blocks), n_rows = hn_lower_dim(d->l, rows);
-    const hn_kvar held = hn_kb_var(b, hn_kb_i(b, -1));
-    const hn_kv t = hn_kb_parallel(b, hn_kb_ext(b, total, 1));
-    const hn_kv at = hn_kb_idiv(b, t, hn_kb_i(b, all_panels)), pq = hn_kb_imod(b, t, hn_kb_i(b, all_panels));
-    d->n = hn_kb_idiv(b, at, per_image);
-    d->row0 = hn_kb_muli(b, hn_kb_imod(b, at, per_image), d->k.rows);
-    int64_t known;
-    hn_kv count = hn_kb_min(b, hn_kb_i(b, d->k.rows), hn_kb_sub(b, n_rows, d->row0));
-    if (hn_dim_known(syms, rows, &known) && known % d->k.rows == 0) count = hn_kb_i(b, d->k.rows);
     if (d->c.padded) {
         hn_conv_copied(d->l, &d->c, d->scratch, d->src.column, d->k.rows, &d->src);
-        fill_scratch(d, held, at, count);
+        hn_conv_copy(d->l, &d->c, d->scratch, d->src.column, d->k.rows, d->n, d->row0, count);
     } else if (d->k.linear) {
         hn_conv_direct(d->l, &d->c, d->n, hn_kb_i(b, 0), &d->src);
         d->src.base = hn_kb_add(b, d->src.base, hn_kb_muli(b, d->row0, d->src.column));
     } else {
         hn_conv_direct(d->l, &d->c, d->n, d->row0, &d->src);
     }
-    const hn_kv g = hn_kb_idiv(b, pq, hn_kb_i(b, d->k.panels)), q = hn_kb_imod(b, pq, hn_kb_i(b, d->k.panels));
     make_nest(d);
+}
+
+static void panels_of_tile(direct *d, hn_kv first, hn_kv count)
+{
+    hn_kb *b = d->b;
+    const int64_t nr = (int64_t)d->nv * d->vl, all = d->k.panels * d->c.group;
+    const hn_kv end = hn_kb_min(b, hn_kb_addi(b, first, d->k.per), hn_kb_i(b, all));
+    const hn_kv pq = d->k.per > 1 ? hn_kb_for(b, first, end, 1) : first;
+    const hn_kv g = hn_kb_idiv(b, pq, hn_kb_i(b, d->k.panels)), q = hn_kb_imod(b, pq, hn_kb_i(b, d->k.panels));
     d->x_base = hn_kb_add(b, d->src.base, group_offset(d, g));
     d->oc0 = hn_kb_add(b, hn_kb_muli(b, g, d->c.og), hn_kb_muli(b, q, nr));
     d->w_base = hn_kb_muli(b, pq, nr * d->taps);
     panel(d, count, q);
+    if (d->k.per > 1) hn_kb_end(b);
+}
+
+static void tiles(direct *d)
+{
+    hn_kb *b = d->b;
+    hn_symtab *syms = d->r->g->syms;
+    const int64_t runs = (d->k.panels * d->c.group + d->k.per - 1) / d->k.per; /* of panels */
+    const hn_dim rows = d->k.linear ? hn_dim_mul(syms, d->c.oh, d->c.ow) : d->c.oh;
+    const hn_dim n_blocks = hn_dim_ceildiv(syms, rows, d->k.rows);
+    const hn_kv total = hn_lower_dim(d->l, hn_dim_mul(syms, hn_dim_mul(syms, d->c.n, n_blocks), runs));
+    const hn_kv per_image = hn_lower_dim(d->l, n_blocks), n_rows = hn_lower_dim(d->l, rows);
+    const hn_kv t = hn_kb_parallel(b, hn_kb_ext(b, total, 1));
+    const hn_kv at = hn_kb_idiv(b, t, hn_kb_i(b, runs)), run = hn_kb_imod(b, t, hn_kb_i(b, runs));
+    d->n = hn_kb_idiv(b, at, per_image);
+    d->row0 = hn_kb_muli(b, hn_kb_imod(b, at, per_image), d->k.rows);
+    int64_t known;
+    hn_kv count = hn_kb_min(b, hn_kb_i(b, d->k.rows), hn_kb_sub(b, n_rows, d->row0));
+    if (hn_dim_known(syms, rows, &known) && known % d->k.rows == 0) count = hn_kb_i(b, d->k.rows);
+    open_source(d, count);
+    panels_of_tile(d, hn_kb_muli(b, run, d->k.per), count);
     hn_kb_end(b);
 }
 
