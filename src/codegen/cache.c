@@ -69,20 +69,20 @@ static bool take(const uint8_t *at, size_t n, hn_digest key, hn_arena *a, hn_cod
     uint8_t *copy = hn_arena_alloc_aligned(a, h.n, h.align);
     if (!copy) return false;
     memcpy(copy, at + sizeof(h), h.n);
-    *ret = (hn_code){.at = copy,
-                     .n = h.n,
-                     .entry = h.entry,
-                     .align = h.align,
-                     .frame_bytes = h.frame_bytes,
-                     .n_stack_ref = h.n_stack_ref};
+    *ret = (hn_code){ .at = copy,
+                      .n = h.n,
+                      .entry = h.entry,
+                      .align = h.align,
+                      .frame_bytes = h.frame_bytes,
+                      .n_stack_ref = h.n_stack_ref };
     return true;
 }
 
 bool hn_code_cache_get(const hn_code_cache *c, hn_digest key, hn_arena *a, hn_code *ret)
 {
     char path[1024];
-    hn_bytes file = {0};
-    hn_diag dg = {0};
+    hn_bytes file = { 0 };
+    hn_diag dg = { 0 };
 
     if (!c->dir) return false;
     path_of(c, key, path, sizeof(path));
@@ -114,19 +114,19 @@ void hn_code_cache_put(const hn_code_cache *c, hn_digest key, const hn_code *cod
 {
     static atomic_uint serial;
     char path[1024], tmp[1100];
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
 
     if (!c->dir || hn_make_dirs(c->dir, &dg) != HONE_OK) return;
     path_of(c, key, path, sizeof(path));
     snprintf(tmp, sizeof(tmp), "%s.%d.%u.tmp", path, (int)getpid(), atomic_fetch_add(&serial, 1));
-    const file_header h = {.magic = MAGIC,
-                           .entry = code->entry,
-                           .align = code->align,
-                           .frame_bytes = code->frame_bytes,
-                           .n_stack_ref = code->n_stack_ref,
-                           .n = code->n,
-                           .key = key,
-                           .body = hn_hash128(code->at, code->n)};
+    const file_header h = { .magic = MAGIC,
+                            .entry = code->entry,
+                            .align = code->align,
+                            .frame_bytes = code->frame_bytes,
+                            .n_stack_ref = code->n_stack_ref,
+                            .n = code->n,
+                            .key = key,
+                            .body = hn_hash128(code->at, code->n) };
     const int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return;
     const bool ok = write_all(fd, &h, sizeof(h)) && write_all(fd, code->at, code->n);
@@ -175,7 +175,7 @@ static int older_first(const void *x, const void *y)
 void hn_code_cache_trim(const hn_code_cache *c)
 {
     const int64_t most = c->max_bytes > 0 ? c->max_bytes : default_max_bytes;
-    listing l = {0};
+    listing l = { 0 };
     DIR *d = c->dir ? opendir(c->dir) : NULL;
 
     if (!d) return;

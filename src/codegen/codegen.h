@@ -63,7 +63,7 @@ typedef struct hn_compile_options {
  * A pool of workers; they start when first needed.
  *
  * Owns:   the handle; destroy ends the workers and drops uncollected results
- * Thread: one thread per pool
+ * Thread: one thread per pool; the one that made it must live as long, or the workers end with it
  * Errors: HONE_E_NOTFOUND no worker program
  */
 hone_status hn_compile_pool_create(const hn_compile_options *o, hn_compile_pool **ret, hn_diag *dg);
@@ -86,6 +86,15 @@ hone_status hn_compile_collect(hn_compile_pool *p, int ticket, hn_arena *a, hn_c
 /** Submit and collect. */
 hone_status hn_compile(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret,
                        hn_diag *dg);
+
+/**
+ * What the code generator makes of a program, as text: assembly, or its own IR after optimisation. Not
+ * cached.
+ *
+ * Errors: as hn_compile_collect
+ */
+hone_status hn_compile_dump(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, bool optimised_ir,
+                            hn_str *out, hn_diag *dg);
 
 /** Counters since creation. */
 typedef struct hn_compile_stats {

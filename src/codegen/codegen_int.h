@@ -5,16 +5,19 @@
 
 #include "codegen/codegen.h"
 
-enum { HN_WORKER_MAGIC = 0x314b5748 }; /* "HWK1" */
+enum { HN_WORKER_MAGIC = 0x324b5748 }; /* "HWK2" */
+
+typedef enum hn_worker_want { HN_WORKER_CODE, HN_WORKER_ASM, HN_WORKER_IR } hn_worker_want;
 
 /** Followed by n bytes of hn_kfunc_write. */
 typedef struct hn_worker_request {
     uint32_t magic, rev;
     uint64_t n;
+    uint32_t want, pad; /* hn_worker_want */
     hn_target target;
 } hn_worker_request;
 
-/** Followed by n bytes of code. */
+/** Followed by n bytes of code or text. */
 typedef struct hn_worker_reply {
     uint32_t magic, rev;
     uint64_t n;

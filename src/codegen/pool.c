@@ -25,6 +25,7 @@ typedef struct job {
     size_t program_n;
     char name[64];
     hn_target target;
+    hn_worker_want want;
     int tries, n_ticket; /* tickets not collected yet */
     hn_arena *arena;     /* holds the code */
     hn_code code;
@@ -66,9 +67,9 @@ static char *beside(const char *file, const char *relative)
 static char *near_file(const char *file)
 {
     /* installed, then a build folder seen from its root, from src/X and from tests */
-    static const char *const places[] = {"hone-worker", "../libexec/hone/hone-worker",
-                                         "src/codegen/llvm/hone-worker", "../src/codegen/llvm/hone-worker",
-                                         "../../src/codegen/llvm/hone-worker"};
+    static const char *const places[] = { "hone-worker", "../libexec/hone/hone-worker",
+                                          "src/codegen/llvm/hone-worker", "../src/codegen/llvm/hone-worker",
+                                          "../../src/codegen/llvm/hone-worker" };
     for (int i = 0; i < HN_COUNT(places); i++) {
         char *path = beside(file, places[i]);
         if (path) return path;
@@ -110,7 +111,7 @@ hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg)
 static uint64_t salt_of(const char *path)
 {
     struct stat st;
-    int64_t v[3] = {0};
+    int64_t v[3] = { 0 };
 
     if (stat(path, &st) == 0) {
         v[0] = (int64_t)st.st_size;
@@ -155,7 +156,7 @@ static job *job_new(const hn_kfunc *f, const hn_target *t, hn_digest key)
     j->target = *t;
     snprintf(j->name, sizeof(j->name), "%s", f->name ? f->name : "");
     hn_arena *tmp = j->arena ? hn_arena_create() : NULL;
-    const hn_bytes bytes = tmp ? hn_kfunc_write(tmp, f) : (hn_bytes){0};
+    const hn_bytes bytes = tmp ? hn_kfunc_write(tmp, f) : (hn_bytes){ 0 };
     if (bytes.n && (j->program = malloc(bytes.n))) {
         memcpy(j->program, bytes.at, bytes.n);
         j->program_n = bytes.n;
@@ -183,8 +184,8 @@ static void worker_end(hn_compile_pool *p, worker *w, char *how, size_t n)
 
 static hone_status worker_start(hn_compile_pool *p, worker *w, hn_diag *dg)
 {
-    const char *argv[] = {p->worker_path, NULL};
-    const hn_proc_limits limits = {.memory_bytes = p->o.memory_bytes};
+    const char *argv[] = { p->worker_path, NULL };
+    const hn_proc_limits limits = { .memory_bytes = p->o.memory_bytes };
 
     return hn_proc_spawn(argv, &limits, &w->proc, dg);
 }
@@ -204,9 +205,12 @@ static void worker_lost(hn_compile_pool *p, worker *w)
 
 static void worker_give(hn_compile_pool *p, worker *w, job *j)
 {
-    hn_worker_request r = {
-        .magic = HN_WORKER_MAGIC, .rev = HN_CODEGEN_REV, .n = j->program_n, .target = j->target};
-    hn_diag dg = {0};
+    hn_worker_request r = { .magic = HN_WORKER_MAGIC,
+                            .rev = HN_CODEGEN_REV,
+                            .n = j->program_n,
+                            .want = (uint32_t)j->want,
+                            .target = j->target };
+    hn_diag dg = { 0 };
 
     if (w->proc.pid == 0 && worker_start(p, w, &dg) != HONE_OK) {
         j->diag = dg;
@@ -230,20 +234,20 @@ static bool read_reply(worker *w, hn_worker_reply *r, hn_diag *dg)
         return false;
     uint8_t *at = hn_arena_alloc_aligned(j->arena, r->n + 1, 64);
     if (!at || hn_proc_read(&w->proc, at, r->n, w->deadline_ns, dg) != HONE_OK) return false;
-    j->code = (hn_code){.at = at,
-                        .n = r->n,
-                        .entry = r->entry,
-                        .align = r->align,
-                        .frame_bytes = r->frame_bytes,
-                        .n_stack_ref = r->n_stack_ref,
-                        .compile_ns = r->compile_ns};
+    j->code = (hn_code){ .at = at,
+                         .n = r->n,
+                         .entry = r->entry,
+                         .align = r->align,
+                         .frame_bytes = r->frame_bytes,
+                         .n_stack_ref = r->n_stack_ref,
+                         .compile_ns = r->compile_ns };
     return true;
 }
 
 static void worker_answers(hn_compile_pool *p, worker *w)
 {
     hn_worker_reply r;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     job *j = w->job;
 
     if (!read_reply(w, &r, &dg)) {
@@ -262,7 +266,7 @@ static void worker_answers(hn_compile_pool *p, worker *w)
     if (r.diag.code == HONE_OK) {
         p->stats.n_compiled++;
         p->stats.compile_ns += r.compile_ns;
-        hn_code_cache_put(&p->o.cache, j->key, &j->code);
+        if (j->want == HN_WORKER_CODE) hn_code_cache_put(&p->o.cache, j->key, &j->code);
     }
     job_done(p, j);
 }
@@ -297,13 +301,13 @@ static void pump(hn_compile_pool *p, bool wait)
     feed(p);
     for (int i = 0; i < p->n_worker; i++) {
         if (!p->w[i].job) continue;
-        fd[n] = (struct pollfd){.fd = p->w[i].proc.out_fd, .events = POLLIN};
+        fd[n] = (struct pollfd){ .fd = p->w[i].proc.out_fd, .events = POLLIN };
         of[n++] = &p->w[i];
         first = HN_MIN(first, p->w[i].deadline_ns);
     }
     if (n == 0) return;
     const int64_t left = wait ? HN_MAX(first - hn_now_ns(), 0) : 0;
-    const struct timespec ts = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    const struct timespec ts = { (time_t)(left / 1000000000), (long)(left % 1000000000) };
     if (ppoll(fd, (nfds_t)n, &ts, NULL) > 0)
         for (int i = 0; i < n; i++)
             if (fd[i].revents && of[i]->job) worker_answers(p, of[i]);
@@ -374,6 +378,15 @@ static job *find_job(const hn_compile_pool *p, hn_digest key)
     return NULL;
 }
 
+static int add_ticket(hn_compile_pool *p, job *j)
+{
+    j->n_ticket++;
+    p->ticket[p->n_ticket] = j;
+    p->n_ticket++;
+    pump(p, false);
+    return p->n_ticket - 1;
+}
+
 int hn_compile_submit(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t)
 {
     hn_digest key = hn_code_key(f, t);
@@ -390,11 +403,7 @@ int hn_compile_submit(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t)
             job_done(p, j);
         }
     }
-    j->n_ticket++;
-    p->ticket[p->n_ticket] = j;
-    p->n_ticket++;
-    pump(p, false);
-    return p->n_ticket - 1;
+    return add_ticket(p, j);
 }
 
 hone_status hn_compile_collect(hn_compile_pool *p, int ticket, hn_arena *a, hn_code *ret, hn_diag *dg)
@@ -428,6 +437,27 @@ hone_status hn_compile(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t
 {
     const int ticket = hn_compile_submit(p, f, t);
     return ticket < 0 ? HN_NOMEM(dg) : hn_compile_collect(p, ticket, a, ret, dg);
+}
+
+hone_status hn_compile_dump(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, bool optimised_ir,
+                            hn_str *out, hn_diag *dg)
+{
+    hn_digest key = hn_code_key(f, t);
+    hn_arena *tmp = hn_arena_create();
+    hn_code text;
+
+    key.lo ^= p->salt;
+    key.hi ^= optimised_ir ? 2 : 1; /* never joined with the code itself */
+    job *j = tmp && room_for_ticket(p) ? job_new(f, t, key) : NULL;
+    if (!j) {
+        hn_arena_destroy(tmp);
+        return HN_NOMEM(dg);
+    }
+    j->want = optimised_ir ? HN_WORKER_IR : HN_WORKER_ASM;
+    const hone_status s = hn_compile_collect(p, add_ticket(p, j), tmp, &text, dg);
+    if (s == HONE_OK) hn_str_add_n(out, (const char *)text.at, text.n);
+    hn_arena_destroy(tmp);
+    return s;
 }
 
 hn_compile_stats hn_compile_pool_stats(const hn_compile_pool *p)

@@ -7,7 +7,7 @@
 
 static void finish(hn_kb *b, hn_kfunc *f)
 {
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     CHECK_OK(hn_kb_finish(b, f, &dg), &dg);
 }
 
@@ -27,7 +27,7 @@ TEST(vector_loops_with_tails)
     for (int tail = 0; tail < 2; tail++) {
         for (int lanes = 4; lanes <= 32; lanes *= 2) {
             hn_kb *b = hn_kb_new(t->arena, "axpy");
-            int buf[] = {hn_kb_in(b, "x", HN_F32), hn_kb_out(b, "y", HN_F32)};
+            int buf[] = { hn_kb_in(b, "x", HN_F32), hn_kb_out(b, "y", HN_F32) };
             const hn_kv n = hn_kb_arg(b, "n", 0, MOST, 1);
             hn_kfunc f;
             const hn_kv blk = hn_kb_parallel(b, hn_kb_ext(b, n, 64)), lo = hn_kb_muli(b, blk, 64);
@@ -43,7 +43,7 @@ TEST(vector_loops_with_tails)
                         x[i] = (float)i;
                         y[i] = 1;
                     }
-                    jit_run(&j, &f, (void *[]){x, y}, &count);
+                    jit_run(&j, &f, (void *[]){ x, y }, &count);
                     for (int i = 0; i < MOST; i++)
                         CHECK(y[i] == (i < count ? 3 * (float)i + 1 : 1));
                 }
@@ -93,7 +93,7 @@ TEST(sorts_through_scratch)
         CHECK_EQ(hn_kfunc_scratch_bytes(&f, &count), 64 + 192);
         for (int m = 0; m < 37; m++)
             in[m] = (float)(m * 7919 % 37);
-        jit_run(&jt, &f, (void *[]){in, out}, &count);
+        jit_run(&jt, &f, (void *[]){ in, out }, &count);
         for (int m = 0; m < 37; m++)
             CHECK(out[m] == (float)m);
         jit_done(&jt);
@@ -103,7 +103,7 @@ TEST(sorts_through_scratch)
 /* Gather, scatter, strides, tables, unrolled loops. */
 TEST(indexed_access)
 {
-    static const int32_t perm[8] = {3, 1, 4, 0, 5, 7, 2, 6};
+    static const int32_t perm[8] = { 3, 1, 4, 0, 5, 7, 2, 6 };
     hn_target target[8];
     const int n_target = jit_targets(target, 8);
     hn_kb *b = hn_kb_new(t->arena, "indexed");
@@ -124,7 +124,7 @@ TEST(indexed_access)
     for (int g = 0; g < n_target; g++) {
         jit j = jit_make(t, &f, &target[g]);
         memset(gathered, 0, sizeof(gathered));
-        jit_run(&j, &f, (void *[]){in, gathered, scattered}, NULL);
+        jit_run(&j, &f, (void *[]){ in, gathered, scattered }, NULL);
         for (int k = 0; k < 16; k++) {
             CHECK(gathered[k] == (float)(k / 8 * 8 + 3 * (k % 8) + perm[k % 8]));
             CHECK(scattered[k / 8 * 8 + perm[k % 8]] == (float)(k / 8 * 8 + 3 * (k % 8)));
@@ -142,9 +142,9 @@ TEST(raw_access)
     const int x = hn_kb_in(b, "x", HN_I8), h = hn_kb_in(b, "h", HN_F16), y = hn_kb_out(b, "y", HN_I32),
               z = hn_kb_out(b, "z", HN_I8);
     int8_t in[64], bytes[16];
-    uint16_t half[8] = {1, 2, 3, 4, 5, 6, 7, 0x3c00};
+    uint16_t half[8] = { 1, 2, 3, 4, 5, 6, 7, 0x3c00 };
     int32_t want[4], got[4];
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     const hn_kv v = hn_kb_load_as(b, x, hn_kb_i(b, 3), HN_I32, 4, HN_KV_NONE);
@@ -154,13 +154,14 @@ TEST(raw_access)
     finish(b, &f);
     for (int i = 0; i < 64; i++)
         in[i] = (int8_t)(i * 37);
-    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){{in, 19}, {half, 16}, {want, 16}, {bytes, 16}}, NULL, 0, 1, 0, &dg),
+    CHECK_OK(hn_kfunc_run(&f, (hn_kmem[]){ { in, 19 }, { half, 16 }, { want, 16 }, { bytes, 16 } }, NULL, 0,
+                          1, 0, &dg),
              &dg);
     CHECK(memcmp(bytes, in + 3, 16) == 0);
     for (int g = 0; g < n_target; g++) {
         jit j = jit_make(t, &f, &target[g]);
         memset(bytes, 0, sizeof(bytes));
-        jit_run(&j, &f, (void *[]){in, half, got, bytes}, NULL);
+        jit_run(&j, &f, (void *[]){ in, half, got, bytes }, NULL);
         CHECK(memcmp(got, want, sizeof(got)) == 0 && memcmp(bytes, in + 3, 16) == 0);
         jit_done(&j);
     }
@@ -169,7 +170,7 @@ TEST(raw_access)
 /* Masked lanes touch nothing: the masked part lies on a page that traps. */
 TEST(masked_lanes_touch_nothing)
 {
-    static const hn_dtype types[] = {HN_F32, HN_I64, HN_I8, HN_U16, HN_F16};
+    static const hn_dtype types[] = { HN_F32, HN_I64, HN_I8, HN_U16, HN_F16 };
     hn_target target[8];
     const int n_target = jit_targets(target, 8);
     uint8_t *page = hn_arena_alloc(t->arena, 1, 64);
@@ -185,13 +186,13 @@ TEST(masked_lanes_touch_nothing)
         for (int g = 0; g < n_target; g++) {
             jit j = jit_make(t, &f, &target[g]);
             const int64_t none = 0;
-            jit_run(&j, &f, (void *[]){NULL, NULL}, &none); /* nothing at all may be read or written */
+            jit_run(&j, &f, (void *[]){ NULL, NULL }, &none); /* nothing at all may be read or written */
             for (int64_t c = 1; c <= 8; c++) {
                 uint8_t in[64], out[64];
                 const size_t bytes = (size_t)c * (size_t)hn_dtype_bits(types[k]) / 8;
                 memset(in, 0x31, sizeof(in));
                 memset(out, 0xee, sizeof(out));
-                jit_run(&j, &f, (void *[]){in, out}, &c);
+                jit_run(&j, &f, (void *[]){ in, out }, &c);
                 CHECK(memcmp(in, out, bytes) == 0);
                 for (size_t i = bytes; i < sizeof(out); i++)
                     CHECK(out[i] == 0xee);
@@ -207,10 +208,10 @@ TEST(code_is_deterministic_and_flat)
     hn_target target[8];
     const int n_target = jit_targets(target, 8);
     hn_kb *b = hn_kb_new(t->arena, "flat");
-    int buf[] = {hn_kb_in(b, "x", HN_F32), hn_kb_out(b, "y", HN_F32)};
+    int buf[] = { hn_kb_in(b, "x", HN_F32), hn_kb_out(b, "y", HN_F32) };
     const hn_kv n = hn_kb_arg(b, "n", 0, 1 << 20, 8);
-    hn_diag dg = {0};
-    hn_str text = {0};
+    hn_diag dg = { 0 };
+    hn_str text = { 0 };
     hn_kfunc f;
 
     hn_kb_vector_loop(b, hn_kb_i(b, 0), n, 8, HN_KTAIL_MASK, axpy, buf);
@@ -232,7 +233,7 @@ TEST(foreign_targets_are_refused)
 {
     hn_target target[8];
     hn_kb *b = hn_kb_new(t->arena, "none");
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_code code;
     hn_kfunc f;
 

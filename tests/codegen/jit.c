@@ -38,8 +38,8 @@ int jit_targets(hn_target *ret, int cap)
 
 jit jit_make(hn_test *t, const hn_kfunc *f, const hn_target *target)
 {
-    hn_diag dg = {0};
-    jit j = {0};
+    hn_diag dg = { 0 };
+    jit j = { 0 };
 
     hn_test_note("kernel %s on %s", f->name, target->name);
     CHECK_OK(hn_codegen_llvm.compile(f, target, t->arena, &j.code, &dg), &dg);
@@ -56,7 +56,7 @@ jit jit_make(hn_test *t, const hn_kfunc *f, const hn_target *target)
 void jit_done(jit *j)
 {
     munmap(j->map, j->map_bytes);
-    *j = (jit){0};
+    *j = (jit){ 0 };
 }
 
 void jit_run(const jit *j, const hn_kfunc *f, void *const *buf, const int64_t *arg)

@@ -7,16 +7,16 @@
 
 enum { N = 256 };
 
-static const hn_dtype ints[] = {HN_I8, HN_U8, HN_I16, HN_U16, HN_I32, HN_U32, HN_I64, HN_U64};
-static const int lane_counts[] = {1, 3, 8, 16, 64};
+static const hn_dtype ints[] = { HN_I8, HN_U8, HN_I16, HN_U16, HN_I32, HN_U32, HN_I64, HN_U64 };
+static const int lane_counts[] = { 1, 3, 8, 16, 64 };
 
 /* Values that break careless code come first, random bits after. */
 static void fill(void *at, hn_dtype t, hn_rng *r)
 {
-    static const uint32_t f32[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 1,
-                                   0x80000001, 0x7f7fffff, 0x3f800000, 0xbf800000, 0x4effffff, 0x4f000000,
-                                   0xcf000000, 0x5f000000, 0x4b000001, 0x3f000000, 0x3fc00000, 0x40200000,
-                                   0xc0200000, 0x38800000, 0x33000001, 0x477fefff, 0x477ff000};
+    static const uint32_t f32[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 1,
+                                    0x80000001, 0x7f7fffff, 0x3f800000, 0xbf800000, 0x4effffff, 0x4f000000,
+                                    0xcf000000, 0x5f000000, 0x4b000001, 0x3f000000, 0x3fc00000, 0x40200000,
+                                    0xc0200000, 0x38800000, 0x33000001, 0x477fefff, 0x477ff000 };
     const int bytes = hn_dtype_bits(t) / 8;
     uint8_t *p = at;
 
@@ -69,13 +69,13 @@ static void compare(hn_test *t, const hn_kfunc *f, void *const *in, const hn_dty
     uint8_t want[N * 8], got[N * 8];
     hn_kmem mem[4];
     void *buf[4];
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
 
     for (int i = 0; i < n_in; i++) {
-        mem[i] = (hn_kmem){in[i], N * hn_dtype_bits(in_type[i]) / 8};
+        mem[i] = (hn_kmem){ in[i], N * hn_dtype_bits(in_type[i]) / 8 };
         buf[i] = in[i];
     }
-    mem[n_in] = (hn_kmem){want, N * bytes};
+    mem[n_in] = (hn_kmem){ want, N * bytes };
     buf[n_in] = got;
     memset(want, 0xcc, sizeof(want));
     CHECK_OK(hn_kfunc_run(f, mem, NULL, 0, 1, 0, &dg), &dg);
@@ -123,7 +123,7 @@ static void run_ops(hn_test *t, hn_dtype dt, const int *ops, int n_op, bool bina
             t->arena, hn_arena_printf(t->arena, "%s_%sx%d", hn_kop_name(ops[k]), hn_dtype_name(dt), lanes));
         const int bx = hn_kb_in(b, "x", dt), by = hn_kb_in(b, "y", dt);
         const int out = hn_kb_out(b, "out", yields_bool ? HN_BOOL : dt);
-        hn_diag dg = {0};
+        hn_diag dg = { 0 };
         hn_kfunc f;
         const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, N / lanes * lanes), lanes);
         const hn_kv vx = hn_kb_load(b, bx, i, lanes), vy = hn_kb_load(b, by, i, lanes);
@@ -131,16 +131,16 @@ static void run_ops(hn_test *t, hn_dtype dt, const int *ops, int n_op, bool bina
                     binary ? hn_kb_bin(b, (hn_kop)ops[k], vx, vy) : hn_kb_un(b, (hn_kop)ops[k], vx));
         hn_kb_end(b);
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-        compare(t, &f, (void *[]){x, y}, (hn_dtype[]){dt, dt}, 2, yields_bool ? HN_BOOL : dt, 0);
+        compare(t, &f, (void *[]){ x, y }, (hn_dtype[]){ dt, dt }, 2, yields_bool ? HN_BOOL : dt, 0);
     }
 }
 
 TEST(int_arithmetic)
 {
-    static const int bin[] = {HN_KOP_ADD, HN_KOP_SUB, HN_KOP_MUL,  HN_KOP_DIV, HN_KOP_REM,
-                              HN_KOP_MIN, HN_KOP_MAX, HN_KOP_AND,  HN_KOP_OR,  HN_KOP_XOR,
-                              HN_KOP_SHL, HN_KOP_SHR, HN_KOP_MULHI};
-    static const int un[] = {HN_KOP_NEG, HN_KOP_ABS, HN_KOP_NOT, HN_KOP_CLZ, HN_KOP_POPCNT};
+    static const int bin[] = { HN_KOP_ADD, HN_KOP_SUB, HN_KOP_MUL,  HN_KOP_DIV, HN_KOP_REM,
+                               HN_KOP_MIN, HN_KOP_MAX, HN_KOP_AND,  HN_KOP_OR,  HN_KOP_XOR,
+                               HN_KOP_SHL, HN_KOP_SHR, HN_KOP_MULHI };
+    static const int un[] = { HN_KOP_NEG, HN_KOP_ABS, HN_KOP_NOT, HN_KOP_CLZ, HN_KOP_POPCNT };
 
     for (int i = 0; i < HN_COUNT(ints); i++) {
         run_ops(t, ints[i], bin, HN_COUNT(bin), true, false);
@@ -150,7 +150,7 @@ TEST(int_arithmetic)
 
 TEST(comparisons)
 {
-    static const int cmp[] = {HN_KOP_EQ, HN_KOP_NE, HN_KOP_LT, HN_KOP_LE, HN_KOP_GT, HN_KOP_GE};
+    static const int cmp[] = { HN_KOP_EQ, HN_KOP_NE, HN_KOP_LT, HN_KOP_LE, HN_KOP_GT, HN_KOP_GE };
 
     for (int i = 0; i < HN_COUNT(ints); i++)
         run_ops(t, ints[i], cmp, HN_COUNT(cmp), true, true);
@@ -160,10 +160,10 @@ TEST(comparisons)
 
 TEST(float_arithmetic)
 {
-    static const int bin[] = {HN_KOP_ADD, HN_KOP_SUB, HN_KOP_MUL,  HN_KOP_DIV,
-                              HN_KOP_MIN, HN_KOP_MAX, HN_KOP_MINR, HN_KOP_MAXR};
-    static const int un[] = {HN_KOP_NEG,  HN_KOP_ABS,  HN_KOP_SQRT, HN_KOP_FLOOR,
-                             HN_KOP_CEIL, HN_KOP_RINT, HN_KOP_TRUNC};
+    static const int bin[] = { HN_KOP_ADD, HN_KOP_SUB, HN_KOP_MUL,  HN_KOP_DIV,
+                               HN_KOP_MIN, HN_KOP_MAX, HN_KOP_MINR, HN_KOP_MAXR };
+    static const int un[] = { HN_KOP_NEG,  HN_KOP_ABS,  HN_KOP_SQRT, HN_KOP_FLOOR,
+                              HN_KOP_CEIL, HN_KOP_RINT, HN_KOP_TRUNC };
 
     for (int k = 0; k < 2; k++) {
         run_ops(t, k ? HN_F64 : HN_F32, bin, HN_COUNT(bin), true, false);
@@ -182,7 +182,7 @@ TEST(fma_is_fused)
         hn_kb *b = hn_kb_new(t->arena, "fma");
         int buf[4];
         hn_kv v[3];
-        hn_diag dg = {0};
+        hn_diag dg = { 0 };
         hn_kfunc f;
         for (int i = 0; i < 3; i++) {
             fill(in[i], dt, &r);
@@ -195,14 +195,14 @@ TEST(fma_is_fused)
         hn_kb_store(b, buf[3], i, hn_kb_fma(b, v[0], v[1], v[2]));
         hn_kb_end(b);
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-        compare(t, &f, (void *[]){in[0], in[1], in[2]}, (hn_dtype[]){dt, dt, dt}, 3, dt, 1);
+        compare(t, &f, (void *[]){ in[0], in[1], in[2] }, (hn_dtype[]){ dt, dt, dt }, 3, dt, 1);
     }
 }
 
 TEST(casts)
 {
-    static const hn_dtype all[] = {HN_I8,  HN_U8,  HN_I16, HN_U16, HN_I32, HN_U32,
-                                   HN_I64, HN_U64, HN_F32, HN_F64, HN_BOOL};
+    static const hn_dtype all[] = { HN_I8,  HN_U8,  HN_I16, HN_U16, HN_I32, HN_U32,
+                                    HN_I64, HN_U64, HN_F32, HN_F64, HN_BOOL };
     static uint8_t x[N * 8];
     hn_rng r;
 
@@ -213,21 +213,21 @@ TEST(casts)
             hn_kb *b = hn_kb_new(t->arena, hn_arena_printf(t->arena, "cast_%s_%s", hn_dtype_name(all[i]),
                                                            hn_dtype_name(all[k])));
             const int in = hn_kb_in(b, "x", all[i]), out = hn_kb_out(b, "y", all[k]);
-            hn_diag dg = {0};
+            hn_diag dg = { 0 };
             hn_kfunc f;
             fill(x, all[i], &r);
             const hn_kv at = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, N / lanes * lanes), lanes);
             hn_kb_store(b, out, at, hn_kb_cast(b, hn_kb_load(b, in, at, lanes), all[k]));
             hn_kb_end(b);
             CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-            compare(t, &f, (void *[]){x}, &all[i], 1, all[k], 0);
+            compare(t, &f, (void *[]){ x }, &all[i], 1, all[k], 0);
         }
     }
 }
 
 TEST(quantising_casts)
 {
-    static const hn_dtype to[] = {HN_I8, HN_U8, HN_I16, HN_U16, HN_I32};
+    static const hn_dtype to[] = { HN_I8, HN_U8, HN_I16, HN_U16, HN_I32 };
     static uint8_t x[N * 8];
     hn_rng r;
 
@@ -236,14 +236,14 @@ TEST(quantising_casts)
         hn_kb *b = hn_kb_new(t->arena, "cast_rint");
         const int in = hn_kb_in(b, "x", HN_F32), out = hn_kb_out(b, "y", to[i]);
         const hn_dtype from = HN_F32;
-        hn_diag dg = {0};
+        hn_diag dg = { 0 };
         hn_kfunc f;
         fill(x, HN_F32, &r);
         const hn_kv at = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, N), 16);
         hn_kb_store(b, out, at, hn_kb_cast_rint(b, hn_kb_load(b, in, at, 16), to[i]));
         hn_kb_end(b);
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-        compare(t, &f, (void *[]){x}, &from, 1, to[i], 0);
+        compare(t, &f, (void *[]){ x }, &from, 1, to[i], 0);
     }
 }
 
@@ -260,7 +260,7 @@ TEST(half_storage)
         hn_kb *b = hn_kb_new(t->arena, k ? "bf16" : "f16");
         const int in = hn_kb_in(b, "h", half), out = hn_kb_out(b, "w", HN_F32),
                   again = hn_kb_out(b, "b", half);
-        hn_diag dg = {0};
+        hn_diag dg = { 0 };
         hn_kfunc f;
         const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, 65536), 16);
         const hn_kv v = hn_kb_load(b, in, i, 16);
@@ -270,13 +270,14 @@ TEST(half_storage)
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
         for (int n = 0; n < 65536; n++)
             halves[n] = (uint16_t)n;
-        CHECK_OK(hn_kfunc_run(&f,
-                              (hn_kmem[]){{halves, sizeof(halves)}, {ref, sizeof(ref)}, {back, sizeof(back)}},
-                              NULL, 0, 1, 0, &dg),
+        CHECK_OK(hn_kfunc_run(
+                     &f,
+                     (hn_kmem[]){ { halves, sizeof(halves) }, { ref, sizeof(ref) }, { back, sizeof(back) } },
+                     NULL, 0, 1, 0, &dg),
                  &dg);
         for (int g = 0; g < n_target; g++) {
             jit j = jit_make(t, &f, &target[g]);
-            jit_run(&j, &f, (void *[]){halves, wide, back}, NULL);
+            jit_run(&j, &f, (void *[]){ halves, wide, back }, NULL);
             for (int n = 0; n < 65536; n++) {
                 if (memcmp(&wide[n], &ref[n], 4) && !(wide[n] != wide[n] && ref[n] != ref[n]))
                     FAIL("%s widens %x to %a on %s", f.name, n, (double)wide[n], target[g].name);
@@ -297,11 +298,11 @@ TEST(half_storage)
         for (int round = 0; round < 8; round++) {
             fill(x, HN_F32, &r);
             for (int n = 0; round && n < N; n++) { /* scales where halves are normal, subnormal, gone */
-                const float v32 =
-                    (float)(hn_rng_normal(&r) * (double[]){1, 1e4, 1e-4, 1e-5, 1e-7, 3e-8, 7e4, 1e38}[round]);
+                const float v32 = (float)(hn_rng_normal(&r) *
+                                          (double[]){ 1, 1e4, 1e-4, 1e-5, 1e-7, 3e-8, 7e4, 1e38 }[round]);
                 memcpy(x + 4 * n, &v32, 4);
             }
-            compare(t, &f, (void *[]){x}, &f32, 1, HN_U16, 0);
+            compare(t, &f, (void *[]){ x }, &f32, 1, HN_U16, 0);
         }
     }
 }
@@ -313,8 +314,8 @@ static hn_kv one_reduce(hn_kb *b, int op, hn_kv x)
 
 TEST(reductions)
 {
-    static const int ops[] = {HN_KOP_RADD, HN_KOP_RMIN, HN_KOP_RMAX};
-    static const hn_dtype types[] = {HN_F32, HN_F64, HN_I32, HN_U8, HN_I64};
+    static const int ops[] = { HN_KOP_RADD, HN_KOP_RMIN, HN_KOP_RMAX };
+    static const hn_dtype types[] = { HN_F32, HN_F64, HN_I32, HN_U8, HN_I64 };
     static uint8_t x[N * 8];
     hn_rng r;
 
@@ -324,7 +325,7 @@ TEST(reductions)
             for (int lanes = 2; lanes <= 64; lanes *= 2) {
                 hn_kb *b = hn_kb_new(t->arena, hn_kop_name(ops[op]));
                 const int in = hn_kb_in(b, "x", types[k]), out = hn_kb_out(b, "y", types[k]);
-                hn_diag dg = {0};
+                hn_diag dg = { 0 };
                 hn_kfunc f;
                 fill(x, types[k], &r);
                 const hn_kv i = hn_kb_fori(b, N / lanes);
@@ -332,7 +333,7 @@ TEST(reductions)
                             one_reduce(b, ops[op], hn_kb_load(b, in, hn_kb_muli(b, i, lanes), lanes)));
                 hn_kb_end(b);
                 CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-                compare(t, &f, (void *[]){x}, &types[k], 1, types[k], 0);
+                compare(t, &f, (void *[]){ x }, &types[k], 1, types[k], 0);
             }
         }
     }
@@ -348,7 +349,7 @@ TEST(any_and_all)
     for (int op = HN_KOP_RAND; op <= HN_KOP_ROR; op++) {
         hn_kb *b = hn_kb_new(t->arena, hn_kop_name(op));
         const int in = hn_kb_in(b, "x", HN_BOOL), out = hn_kb_out(b, "y", HN_BOOL);
-        hn_diag dg = {0};
+        hn_diag dg = { 0 };
         hn_kfunc f;
         fill(x, HN_BOOL, &r);
         memset(x, 1, 64);
@@ -357,14 +358,14 @@ TEST(any_and_all)
         hn_kb_store(b, out, i, hn_kb_un(b, (hn_kop)op, hn_kb_load(b, in, hn_kb_muli(b, i, 16), 16)));
         hn_kb_end(b);
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-        compare(t, &f, (void *[]){x}, &dt, 1, HN_BOOL, 0);
+        compare(t, &f, (void *[]){ x }, &dt, 1, HN_BOOL, 0);
     }
 }
 
 TEST(dot_products)
 {
     static uint8_t acc[N * 8], x[N * 8], y[N * 8];
-    static const int counts[] = {1, 2, 4, 5, 8, 16};
+    static const int counts[] = { 1, 2, 4, 5, 8, 16 };
     hn_rng r;
 
     hn_rng_init(&r, 31);
@@ -376,7 +377,7 @@ TEST(dot_products)
             hn_kb *b = hn_kb_new(t->arena, hn_arena_printf(t->arena, "%s_%d", hn_kop_name(op), n));
             const int ba = hn_kb_in(b, "acc", to), bx = hn_kb_in(b, "x", tx), by = hn_kb_in(b, "y", ty),
                       out = hn_kb_out(b, "o", to);
-            hn_diag dg = {0};
+            hn_diag dg = { 0 };
             hn_kfunc f;
             fill(acc, to, &r);
             fill(x, tx, &r);
@@ -393,7 +394,7 @@ TEST(dot_products)
                                             : hn_kb_maddubs(b, vx, vy));
             hn_kb_end(b);
             CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-            compare(t, &f, (void *[]){acc, x, y}, (hn_dtype[]){to, tx, ty}, 3, to, 0);
+            compare(t, &f, (void *[]){ acc, x, y }, (hn_dtype[]){ to, tx, ty }, 3, to, 0);
         }
     }
 }
@@ -408,7 +409,7 @@ TEST(dot_of_bf16_is_close)
     const int ba = hn_kb_in(b, "acc", HN_F32), bx = hn_kb_in(b, "x", HN_U16), by = hn_kb_in(b, "y", HN_U16),
               out = hn_kb_out(b, "o", HN_F32);
     hn_rng r;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     hn_rng_init(&r, 41);
@@ -428,13 +429,15 @@ TEST(dot_of_bf16_is_close)
         hn_kb_dot2bf(b, hn_kb_load(b, ba, i, 16), hn_kb_load(b, bx, at, 32), hn_kb_load(b, by, at, 32)));
     hn_kb_end(b);
     CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-    CHECK_OK(hn_kfunc_run(
-                 &f, (hn_kmem[]){{acc, sizeof(acc)}, {x, sizeof(x)}, {y, sizeof(y)}, {want, sizeof(want)}},
-                 NULL, 0, 1, 0, &dg),
-             &dg);
+    CHECK_OK(
+        hn_kfunc_run(
+            &f,
+            (hn_kmem[]){ { acc, sizeof(acc) }, { x, sizeof(x) }, { y, sizeof(y) }, { want, sizeof(want) } },
+            NULL, 0, 1, 0, &dg),
+        &dg);
     for (int k = 0; k < n_target; k++) {
         jit j = jit_make(t, &f, &target[k]);
-        jit_run(&j, &f, (void *[]){acc, x, y, got}, NULL);
+        jit_run(&j, &f, (void *[]){ acc, x, y, got }, NULL);
         for (int n = 0; n < N / 2; n++)
             CHECK_NEAR((double)got[n], (double)want[n], 4e-6);
         jit_done(&j);
@@ -444,9 +447,9 @@ TEST(dot_of_bf16_is_close)
 TEST(lane_moves)
 {
     static uint8_t x[N * 8], y[N * 8];
-    static const int reverse[] = {7, 6, 5, 4, 3, 2, 1, 0}, weave[] = {0, 8, 1, 9, 2, 10, 3, 11};
+    static const int reverse[] = { 7, 6, 5, 4, 3, 2, 1, 0 }, weave[] = { 0, 8, 1, 9, 2, 10, 3, 11 };
     hn_rng r;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
 
     hn_rng_init(&r, 51);
     for (int k = 0; k < 3; k++) {
@@ -469,7 +472,7 @@ TEST(lane_moves)
         hn_kb_store(b, out, i, v);
         hn_kb_end(b);
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-        compare(t, &f, (void *[]){x, y}, (hn_dtype[]){dt, dt}, 2, dt, 0);
+        compare(t, &f, (void *[]){ x, y }, (hn_dtype[]){ dt, dt }, 2, dt, 0);
     }
 }
 
@@ -477,7 +480,7 @@ TEST(bitcasts_change_lanes)
 {
     static uint8_t x[N * 8];
     hn_rng r;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     const hn_dtype dt = HN_U8;
     hn_kb *b = hn_kb_new(t->arena, "bitcast");
     const int in = hn_kb_in(b, "x", HN_U8), out = hn_kb_out(b, "o", HN_U8);
@@ -493,5 +496,5 @@ TEST(bitcasts_change_lanes)
     hn_kb_store(b, out, i, v);
     hn_kb_end(b);
     CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
-    compare(t, &f, (void *[]){x}, &dt, 1, HN_U8, 0);
+    compare(t, &f, (void *[]){ x }, &dt, 1, HN_U8, 0);
 }

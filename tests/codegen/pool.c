@@ -43,7 +43,7 @@ static hn_kfunc add_kernel(hn_arena *a, float c)
 {
     hn_kb *b = hn_kb_new(a, "add_const");
     const int x = hn_kb_in(b, "x", HN_F32), y = hn_kb_out(b, "y", HN_F32);
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     hn_kb_store(b, y, hn_kb_i(b, 0), hn_kb_add(b, hn_kb_load(b, x, hn_kb_i(b, 0), 8), hn_kb_f(b, c)));
@@ -54,7 +54,7 @@ static hn_kfunc add_kernel(hn_arena *a, float c)
 static hn_compile_pool *open_pool(const hn_compile_options *o)
 {
     hn_compile_pool *p;
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     CHECK_OK(hn_compile_pool_create(o, &p, &dg), &dg);
     return p;
 }
@@ -63,14 +63,14 @@ TEST(pool_compiles_many_and_caches)
 {
     char *dir = fresh_dir(t);
     hn_target target[8];
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     enum { MANY = 20 };
     int ticket[MANY];
     hn_code code, direct;
 
     jit_targets(target, 8);
     for (int round = 0; round < 2; round++) {
-        hn_compile_pool *p = open_pool(&(hn_compile_options){.n_worker = 2, .cache = {.dir = dir}});
+        hn_compile_pool *p = open_pool(&(hn_compile_options){ .n_worker = 2, .cache = { .dir = dir } });
         for (int i = 0; i < MANY; i++) {
             const hn_kfunc f = add_kernel(t->arena, (float)(i / 2));
             ticket[i] = hn_compile_submit(p, &f, &target[0]);
@@ -99,10 +99,10 @@ TEST(pool_compiles_many_and_caches)
 TEST(damaged_cache_files_are_remade)
 {
     char *dir = fresh_dir(t);
-    const hn_code_cache c = {.dir = dir};
-    const uint8_t bytes[100] = {1, 2, 3};
-    const hn_code code = {.at = bytes, .n = sizeof(bytes), .entry = 16, .align = 64};
-    const hn_digest key = {1, 2};
+    const hn_code_cache c = { .dir = dir };
+    const uint8_t bytes[100] = { 1, 2, 3 };
+    const hn_code code = { .at = bytes, .n = sizeof(bytes), .entry = 16, .align = 64 };
+    const hn_digest key = { 1, 2 };
     char path[200], text[HN_DIGEST_TEXT];
     hn_code got;
 
@@ -127,30 +127,30 @@ TEST(damaged_cache_files_are_remade)
 TEST(cache_stays_bounded_and_keeps_what_is_used)
 {
     char *dir = fresh_dir(t);
-    const hn_code_cache c = {.dir = dir, .max_bytes = 40 * 4096};
+    const hn_code_cache c = { .dir = dir, .max_bytes = 40 * 4096 };
     static uint8_t bytes[3000];
-    const hn_code code = {.at = bytes, .n = sizeof(bytes), .align = 64};
+    const hn_code code = { .at = bytes, .n = sizeof(bytes), .align = 64 };
     hn_code got;
 
     for (uint64_t i = 0; i < 60; i++) {
-        hn_code_cache_put(&c, (hn_digest){i, 7}, &code);
-        hn_sleep_ns(2000000);                                            /* mtimes must differ */
-        CHECK(hn_code_cache_get(&c, (hn_digest){0, 7}, t->arena, &got)); /* the first one stays in use */
+        hn_code_cache_put(&c, (hn_digest){ i, 7 }, &code);
+        hn_sleep_ns(2000000);                                              /* mtimes must differ */
+        CHECK(hn_code_cache_get(&c, (hn_digest){ 0, 7 }, t->arena, &got)); /* the first one stays in use */
     }
     hn_code_cache_trim(&c);
     CHECK(count_files(dir) <= 40 && count_files(dir) >= 30);
-    CHECK(hn_code_cache_get(&c, (hn_digest){0, 7}, t->arena, &got));
-    CHECK(hn_code_cache_get(&c, (hn_digest){59, 7}, t->arena, &got));
-    CHECK(!hn_code_cache_get(&c, (hn_digest){1, 7}, t->arena, &got));
+    CHECK(hn_code_cache_get(&c, (hn_digest){ 0, 7 }, t->arena, &got));
+    CHECK(hn_code_cache_get(&c, (hn_digest){ 59, 7 }, t->arena, &got));
+    CHECK(!hn_code_cache_get(&c, (hn_digest){ 1, 7 }, t->arena, &got));
     remove_dir(dir);
 }
 
 TEST(several_processes_share_a_cache)
 {
     char *dir = fresh_dir(t);
-    const hn_code_cache c = {.dir = dir};
+    const hn_code_cache c = { .dir = dir };
     static uint8_t bytes[20000];
-    const hn_code code = {.at = bytes, .n = sizeof(bytes), .align = 64};
+    const hn_code code = { .at = bytes, .n = sizeof(bytes), .align = 64 };
     pid_t child[4];
 
     for (int k = 0; k < 4; k++) {
@@ -159,7 +159,7 @@ TEST(several_processes_share_a_cache)
         for (uint64_t i = 0; i < 200; i++) {
             hn_arena *a = hn_arena_create();
             hn_code got;
-            const hn_digest key = {i % 10, 1};
+            const hn_digest key = { i % 10, 1 };
             if (hn_code_cache_get(&c, key, a, &got))
                 bad += got.n != sizeof(bytes);
             else
@@ -181,12 +181,12 @@ TEST(dead_and_hung_workers_become_statuses)
 {
     hn_target target[8];
     const hn_kfunc f = add_kernel(t->arena, 1);
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_code code;
     char script[] = "/tmp/hone-test-hang-XXXXXX";
 
     jit_targets(target, 8);
-    hn_compile_pool *p = open_pool(&(hn_compile_options){.n_worker = 1, .worker_path = "/bin/true"});
+    hn_compile_pool *p = open_pool(&(hn_compile_options){ .n_worker = 1, .worker_path = "/bin/true" });
     CHECK_ERR(hn_compile(p, &f, &target[0], t->arena, &code, &dg), HONE_E_CRASH, &dg, "add_const");
     CHECK_EQ(hn_compile_pool_stats(p).n_worker_death, 2);
     hn_compile_pool_destroy(p);
@@ -194,12 +194,12 @@ TEST(dead_and_hung_workers_become_statuses)
     const int fd = mkstemp(script);
     CHECK(fd >= 0 && write(fd, "#!/bin/sh\nexec sleep 100\n", 25) == 25 && fchmod(fd, 0700) == 0);
     close(fd);
-    p = open_pool(&(hn_compile_options){.n_worker = 1, .worker_path = script, .timeout_ns = 200000000});
+    p = open_pool(&(hn_compile_options){ .n_worker = 1, .worker_path = script, .timeout_ns = 200000000 });
     CHECK_ERR(hn_compile(p, &f, &target[0], t->arena, &code, &dg), HONE_E_TIMEOUT, &dg, "add_const");
     hn_compile_pool_destroy(p);
     unlink(script);
 
-    CHECK_ERR(hn_compile_pool_create(&(hn_compile_options){.worker_path = "/nowhere/worker"}, &p, &dg),
+    CHECK_ERR(hn_compile_pool_create(&(hn_compile_options){ .worker_path = "/nowhere/worker" }, &p, &dg),
               HONE_E_NOTFOUND, &dg, "/nowhere/worker");
 }
 
@@ -207,15 +207,36 @@ TEST(errors_travel_from_the_worker)
 {
     hn_target target[8];
     const hn_kfunc f = add_kernel(t->arena, 1);
-    hn_diag dg = {0};
+    hn_diag dg = { 0 };
     hn_code code;
 
     jit_targets(target, 8);
     target[0].feat = 0;
-    hn_compile_pool *p = open_pool(&(hn_compile_options){.n_worker = 1});
+    hn_compile_pool *p = open_pool(&(hn_compile_options){ .n_worker = 1 });
     CHECK_ERR(hn_compile(p, &f, &target[0], t->arena, &code, &dg), HONE_E_TARGET, &dg, "sse4.2");
     jit_targets(target, 8);
     CHECK_OK(hn_compile(p, &f, &target[0], t->arena, &code, &dg), &dg);
     CHECK_EQ(hn_compile_pool_stats(p).n_worker_death, 0);
     hn_compile_pool_destroy(p);
+}
+
+TEST(dumps_travel_from_the_worker)
+{
+    hn_target target[8];
+    const hn_kfunc f = add_kernel(t->arena, 1);
+    hn_diag dg = { 0 };
+    hn_str text = { 0 };
+    hn_code code;
+
+    jit_targets(target, 8);
+    hn_compile_pool *p = open_pool(&(hn_compile_options){ .n_worker = 1 });
+    CHECK_OK(hn_compile_dump(p, &f, &target[0], false, &text, &dg), &dg);
+    CHECK(strstr(hn_str_get(&text), "addps") && strstr(hn_str_get(&text), "ret"));
+    hn_str_clear(&text);
+    CHECK_OK(hn_compile_dump(p, &f, &target[0], true, &text, &dg), &dg);
+    CHECK(strstr(hn_str_get(&text), "define void @"));
+    CHECK_OK(hn_compile(p, &f, &target[0], t->arena, &code, &dg), &dg);
+    CHECK(code.entry < code.n && code.n < 4096);
+    hn_compile_pool_destroy(p);
+    hn_str_done(&text);
 }

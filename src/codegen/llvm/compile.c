@@ -13,9 +13,10 @@
 /* Kernels say themselves what is vector and what is unrolled, so the pipeline only cleans up: registers for
  * variables, common addresses, invariants out of loops. Loop-invariant motion runs before the last
  * simplification so that hoisted splats fold. */
-static const char explicit_passes[] = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa("
-                                      "licm),gvn,dse,instcombine<no-verify-fixpoint>,early-cse<memssa>,"
-                                      "simplifycfg,adce)";
+static const char explicit_passes[] =
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa("
+    "licm),gvn,dse,instcombine<no-verify-fixpoint>,early-cse<memssa>,"
+    "simplifycfg,adce)";
 static const char scalar_passes[] = "default<O3>";
 
 typedef struct session {
@@ -162,7 +163,7 @@ static hone_status finish(session *s, hn_arena *a, hn_code *ret, hn_diag *dg)
 static hone_status compile(const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret, hn_diag *dg)
 {
     const int64_t start = hn_now_ns();
-    hn_code code = {0};
+    hn_code code = { 0 };
     session s;
 
     HN_TRY(check_target(f, t, dg));
@@ -181,7 +182,7 @@ static hone_status compile(const hn_kfunc *f, const hn_target *t, hn_arena *a, h
 
 static hone_status dump(const hn_kfunc *f, const hn_target *t, bool optimised_ir, hn_str *out, hn_diag *dg)
 {
-    hn_code code = {0};
+    hn_code code = { 0 };
     session s;
 
     HN_TRY(check_target(f, t, dg));

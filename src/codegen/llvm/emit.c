@@ -71,7 +71,7 @@ static void emit_for(emitter *e, int at)
     LLVMValueRef next = LLVMBuildNSWAdd(e->at, i, operand(e, x, 2), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
     LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, next, hi, ""), body, out);
-    LLVMAddIncoming(i, (LLVMValueRef[]){lo, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
+    LLVMAddIncoming(i, (LLVMValueRef[]){ lo, next }, (LLVMBasicBlockRef[]){ before, latch }, 2);
     LLVMPositionBuilderAtEnd(e->at, out);
 }
 
@@ -206,9 +206,9 @@ static void state_facts(emitter *e, const hn_karg *a, LLVMValueRef v)
     LLVMTypeRef i64 = hn_ll_elem(e, HN_I64);
 
     if (a->hi < INT64_MAX) {
-        LLVMValueRef lohi[2] = {LLVMConstInt(i64, (uint64_t)a->lo, 1),
-                                LLVMConstInt(i64, (uint64_t)a->hi + 1, 1)};
-        LLVMMetadataRef md[2] = {LLVMValueAsMetadata(lohi[0]), LLVMValueAsMetadata(lohi[1])};
+        LLVMValueRef lohi[2] = { LLVMConstInt(i64, (uint64_t)a->lo, 1),
+                                 LLVMConstInt(i64, (uint64_t)a->hi + 1, 1) };
+        LLVMMetadataRef md[2] = { LLVMValueAsMetadata(lohi[0]), LLVMValueAsMetadata(lohi[1]) };
         LLVMSetMetadata(v, e->md_range, LLVMMetadataAsValue(e->ctx, LLVMMDNodeInContext2(e->ctx, md, 2)));
     }
     if (a->div <= 1 || (a->div & (a->div - 1))) return;
@@ -251,7 +251,7 @@ static void add_flag(const emitter *e, const char *name, unsigned index)
 static void declare(emitter *e)
 {
     LLVMTypeRef ptr = LLVMPointerTypeInContext(e->ctx, 0), i64 = hn_ll_elem(e, HN_I64);
-    LLVMTypeRef params[] = {ptr, ptr, i64, i64, ptr};
+    LLVMTypeRef params[] = { ptr, ptr, i64, i64, ptr };
     const char *bits = e->t->vec_bytes >= 64 ? "512" : e->t->vec_bytes >= 32 ? "256" : "128";
 
     e->fn = LLVMAddFunction(e->mod, HN_LLVM_KERNEL_NAME,

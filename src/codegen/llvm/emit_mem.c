@@ -49,7 +49,7 @@ static LLVMValueRef scratch_size(emitter *e, const hn_kbuf *b)
     }
     v = LLVMBuildAdd(e->at, v, i64(e, x->add), "");
     LLVMTypeRef type = hn_ll_elem(e, HN_I64);
-    v = hn_ll_call(e, "llvm.smax", &type, 1, (LLVMValueRef[]){v, i64(e, 0)}, 2);
+    v = hn_ll_call(e, "llvm.smax", &type, 1, (LLVMValueRef[]){ v, i64(e, 0) }, 2);
     if (x->div > 1)
         v = LLVMBuildUDiv(e->at, LLVMBuildAdd(e->at, v, i64(e, x->div - 1), ""), i64(e, x->div), "");
     v = LLVMBuildMul(e->at, v, i64(e, bytes_of(b->dtype)), "");
@@ -73,7 +73,7 @@ static void alias_facts(emitter *e)
     for (int i = 0; i < n; i++) {
         char id[32];
         snprintf(id, sizeof(id), "b%d", e->f->buf[i].flags & HN_KBUF_ALIAS ? -1 : i);
-        scope[i] = LLVMMDNodeInContext2(e->ctx, (LLVMMetadataRef[]){text(e, id), domain}, 2);
+        scope[i] = LLVMMDNodeInContext2(e->ctx, (LLVMMetadataRef[]){ text(e, id), domain }, 2);
     }
     for (int i = 0; i < n; i++) {
         size_t k = 0;
@@ -177,7 +177,7 @@ static LLVMValueRef load_if(const emitter *e, const hn_kins *x, LLVMTypeRef t, L
     LLVMBuildBr(e->at, out);
     LLVMPositionBuilderAtEnd(e->at, out);
     LLVMValueRef phi = LLVMBuildPhi(e->at, t, "");
-    LLVMAddIncoming(phi, (LLVMValueRef[]){LLVMConstNull(t), v}, (LLVMBasicBlockRef[]){before, yes}, 2);
+    LLVMAddIncoming(phi, (LLVMValueRef[]){ LLVMConstNull(t), v }, (LLVMBasicBlockRef[]){ before, yes }, 2);
     return phi;
 }
 
@@ -205,17 +205,17 @@ static LLVMValueRef load_raw(const emitter *e, const hn_kins *x, LLVMTypeRef t, 
 
     if (x->op == HN_KOP_GATHER && x->lanes > 1) {
         LLVMValueRef p = places(e, x, x->lanes);
-        v = hn_ll_call(e, "llvm.masked.gather", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
-                       (LLVMValueRef[]){p, align_arg, mask ? mask : all_lanes(e, x->lanes), LLVMConstNull(t)},
-                       4);
+        v = hn_ll_call(
+            e, "llvm.masked.gather", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
+            (LLVMValueRef[]){ p, align_arg, mask ? mask : all_lanes(e, x->lanes), LLVMConstNull(t) }, 4);
         mark(e, v, x->imm);
         return v;
     }
     LLVMValueRef p = x->op == HN_KOP_GATHER ? places(e, x, 1) : address(e, x);
     if (mask && x->lanes == 1) return load_if(e, x, t, p, mask, align);
     if (mask) {
-        v = hn_ll_call(e, "llvm.masked.load", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
-                       (LLVMValueRef[]){p, align_arg, mask, LLVMConstNull(t)}, 4);
+        v = hn_ll_call(e, "llvm.masked.load", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
+                       (LLVMValueRef[]){ p, align_arg, mask, LLVMConstNull(t) }, 4);
     } else {
         v = LLVMBuildLoad2(e->at, t, p, "");
         LLVMSetAlignment(v, align);
@@ -268,8 +268,8 @@ static void store_raw(const emitter *e, const hn_kins *x, LLVMValueRef v, int st
 
     if (x->op == HN_KOP_SCATTER && lanes > 1) {
         LLVMValueRef p = places(e, x, lanes);
-        s = hn_ll_call(e, "llvm.masked.scatter", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
-                       (LLVMValueRef[]){v, p, align_arg, mask ? mask : all_lanes(e, lanes)}, 4);
+        s = hn_ll_call(e, "llvm.masked.scatter", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
+                       (LLVMValueRef[]){ v, p, align_arg, mask ? mask : all_lanes(e, lanes) }, 4);
         mark(e, s, x->imm);
         return;
     }
@@ -279,8 +279,8 @@ static void store_raw(const emitter *e, const hn_kins *x, LLVMValueRef v, int st
         return;
     }
     if (mask) {
-        s = hn_ll_call(e, "llvm.masked.store", (LLVMTypeRef[]){t, LLVMTypeOf(p)}, 2,
-                       (LLVMValueRef[]){v, p, align_arg, mask}, 4);
+        s = hn_ll_call(e, "llvm.masked.store", (LLVMTypeRef[]){ t, LLVMTypeOf(p) }, 2,
+                       (LLVMValueRef[]){ v, p, align_arg, mask }, 4);
     } else {
         s = LLVMBuildStore(e->at, v, p);
         LLVMSetAlignment(s, align);
@@ -304,8 +304,8 @@ void hn_ll_prefetch(const emitter *e, const hn_kins *x)
 {
     LLVMValueRef p = address(e, x);
     LLVMTypeRef t = LLVMTypeOf(p), i32 = LLVMInt32TypeInContext(e->ctx);
-    LLVMValueRef args[] = {p, LLVMConstInt(i32, x->flags >> 2 & 1, 0), LLVMConstInt(i32, x->flags & 3, 0),
-                           LLVMConstInt(i32, 1, 0)};
+    LLVMValueRef args[] = { p, LLVMConstInt(i32, x->flags >> 2 & 1, 0), LLVMConstInt(i32, x->flags & 3, 0),
+                            LLVMConstInt(i32, 1, 0) };
 
     hn_ll_call(e, "llvm.prefetch", &t, 1, args, 4);
 }

@@ -36,7 +36,7 @@ static LLVMValueRef call1(const emitter *e, const char *name, LLVMValueRef x)
 static LLVMValueRef call2(const emitter *e, const char *name, LLVMValueRef x, LLVMValueRef y)
 {
     LLVMTypeRef t = LLVMTypeOf(x);
-    return hn_ll_call(e, name, &t, 1, (LLVMValueRef[]){x, y}, 2);
+    return hn_ll_call(e, name, &t, 1, (LLVMValueRef[]){ x, y }, 2);
 }
 
 LLVMValueRef hn_ll_const(const emitter *e, int dtype, int lanes, uint64_t bits)
@@ -78,7 +78,7 @@ static LLVMValueRef as_vector(const emitter *e, LLVMValueRef scalar)
 
 LLVMValueRef hn_ll_splat(const emitter *e, LLVMValueRef scalar, int lanes)
 {
-    int zero[64] = {0};
+    int zero[64] = { 0 };
     LLVMTypeRef t = LLVMVectorType(LLVMTypeOf(scalar), (unsigned)lanes);
 
     if (lanes == 1) return scalar;
@@ -293,11 +293,11 @@ static LLVMValueRef int_un(const emitter *e, int op, int dtype, LLVMValueRef x)
     case HN_KOP_NEG:
         return LLVMBuildNeg(e->at, x, "");
     case HN_KOP_ABS:
-        return !is_signed(dtype) ? x : hn_ll_call(e, "llvm.abs", &t, 1, (LLVMValueRef[]){x, no}, 2);
+        return !is_signed(dtype) ? x : hn_ll_call(e, "llvm.abs", &t, 1, (LLVMValueRef[]){ x, no }, 2);
     case HN_KOP_NOT:
         return LLVMBuildNot(e->at, x, "");
     case HN_KOP_CLZ:
-        return hn_ll_call(e, "llvm.ctlz", &t, 1, (LLVMValueRef[]){x, no}, 2);
+        return hn_ll_call(e, "llvm.ctlz", &t, 1, (LLVMValueRef[]){ x, no }, 2);
     case HN_KOP_POPCNT:
         return call1(e, "llvm.ctpop", x);
     default:
@@ -309,7 +309,7 @@ static LLVMValueRef fma_value(const emitter *e, LLVMValueRef x, LLVMValueRef y, 
 {
     LLVMTypeRef t = LLVMTypeOf(x);
 
-    if (hn_ll_has(e->t, HN_FEAT_FMA)) return hn_ll_call(e, "llvm.fma", &t, 1, (LLVMValueRef[]){x, y, z}, 3);
+    if (hn_ll_has(e->t, HN_FEAT_FMA)) return hn_ll_call(e, "llvm.fma", &t, 1, (LLVMValueRef[]){ x, y, z }, 3);
     return LLVMBuildFAdd(e->at, LLVMBuildFMul(e->at, x, y, ""), z, "");
 }
 
@@ -318,7 +318,7 @@ static LLVMValueRef float_to_int(const emitter *e, LLVMValueRef x, int to, LLVMT
 {
     if (in_range) return is_signed(to) ? LLVMBuildFPToSI(e->at, x, t, "") : LLVMBuildFPToUI(e->at, x, t, "");
     return hn_ll_call(e, is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
-                      (LLVMTypeRef[]){t, LLVMTypeOf(x)}, 2, &x, 1);
+                      (LLVMTypeRef[]){ t, LLVMTypeOf(x) }, 2, &x, 1);
 }
 
 static LLVMValueRef cast(const emitter *e, LLVMValueRef x, int from, const hn_kins *i)
@@ -374,7 +374,7 @@ static LLVMValueRef any_or_all(const emitter *e, LLVMValueRef v, int lanes, bool
  * interpreter's. */
 static LLVMValueRef reduce(const emitter *e, LLVMValueRef v, const hn_kins *x)
 {
-    static const int as[] = {HN_KOP_ADD, HN_KOP_MIN, HN_KOP_MAX};
+    static const int as[] = { HN_KOP_ADD, HN_KOP_MIN, HN_KOP_MAX };
     const int lanes = e->f->ins[x->a[0]].lanes;
 
     if (lanes == 1) return v;
@@ -385,7 +385,7 @@ static LLVMValueRef reduce(const emitter *e, LLVMValueRef v, const hn_kins *x)
             lo[i] = i;
             hi[i] = half + i;
         }
-        const both o = {hn_ll_shuffle(e, v, v, lo, half), hn_ll_shuffle(e, v, v, hi, half), x->dtype, half};
+        const both o = { hn_ll_shuffle(e, v, v, lo, half), hn_ll_shuffle(e, v, v, hi, half), x->dtype, half };
         v = is_float(x->dtype) ? float_bin(e, as[x->op - HN_KOP_RADD], &o)
                                : int_bin(e, as[x->op - HN_KOP_RADD], &o, x);
     }
@@ -412,7 +412,7 @@ static LLVMValueRef lanes_value(const emitter *e, const hn_kins *x, LLVMValueRef
 
 LLVMValueRef hn_ll_value(const emitter *e, const hn_kins *x)
 {
-    LLVMValueRef o[3] = {NULL, NULL, NULL};
+    LLVMValueRef o[3] = { NULL, NULL, NULL };
     const hn_kins *left = x->a[0] >= 0 ? &e->f->ins[x->a[0]] : NULL,
                   *right = x->a[1] >= 0 ? &e->f->ins[x->a[1]] : NULL;
 
@@ -443,6 +443,6 @@ LLVMValueRef hn_ll_value(const emitter *e, const hn_kins *x)
     }
     if (x->op >= HN_KOP_SPLAT) return lanes_value(e, x, o[0], o[1]);
     if (!right) return is_float(left->dtype) ? float_un(e, x->op, o[0]) : int_un(e, x->op, left->dtype, o[0]);
-    const both two = {o[0], o[1], left->dtype, left->lanes};
+    const both two = { o[0], o[1], left->dtype, left->lanes };
     return is_float(left->dtype) ? float_bin(e, x->op, &two) : int_bin(e, x->op, &two, right);
 }

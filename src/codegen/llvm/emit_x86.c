@@ -9,17 +9,17 @@ static const struct {
     uint64_t feat;
     const char *llvm;
 } feature[] = {
-    {HN_FEAT_SSE42, "+sse4.2,+popcnt,+cx16,+sahf"},
-    {HN_FEAT_AVX, "+avx"},
-    {HN_FEAT_AVX2, "+avx2"},
-    {HN_FEAT_FMA, "+fma"},
-    {HN_FEAT_F16C, "+f16c"},
-    {HN_FEAT_BMI2, "+bmi,+bmi2,+lzcnt,+movbe"},
-    {HN_FEAT_AVX512, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd"},
-    {HN_FEAT_AVX512_VNNI, "+avx512vnni"},
-    {HN_FEAT_AVX512_BF16, "+avx512bf16"},
-    {HN_FEAT_AVX512_FP16, "+avx512fp16"},
-    {HN_FEAT_AVX_VNNI, "+avxvnni"},
+    { HN_FEAT_SSE42, "+sse4.2,+popcnt,+cx16,+sahf" },
+    { HN_FEAT_AVX, "+avx" },
+    { HN_FEAT_AVX2, "+avx2" },
+    { HN_FEAT_FMA, "+fma" },
+    { HN_FEAT_F16C, "+f16c" },
+    { HN_FEAT_BMI2, "+bmi,+bmi2,+lzcnt,+movbe" },
+    { HN_FEAT_AVX512, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd" },
+    { HN_FEAT_AVX512_VNNI, "+avx512vnni" },
+    { HN_FEAT_AVX512_BF16, "+avx512bf16" },
+    { HN_FEAT_AVX512_FP16, "+avx512fp16" },
+    { HN_FEAT_AVX_VNNI, "+avxvnni" },
 };
 
 const char *hn_ll_features(const hn_target *t, hn_arena *a)
@@ -35,7 +35,8 @@ const char *hn_ll_features(const hn_target *t, hn_arena *a)
 /* Scheduling and idiom choice only; never what may be executed. */
 const char *hn_ll_tune(const hn_target *t)
 {
-    static const char *const known[] = {"znver3", "znver4", "skylake-avx512", "sapphirerapids", "x86-64-v2"};
+    static const char *const known[] = { "znver3", "znver4", "skylake-avx512", "sapphirerapids",
+                                         "x86-64-v2" };
 
     for (int i = 0; i < HN_COUNT(known); i++)
         if (!strcmp(t->name, known[i])) return known[i];
@@ -103,7 +104,7 @@ static LLVMValueRef call_sized(const emitter *e, const sized *s, int bits, int l
 {
     const int size = pick_size(s, bits * lanes), each = (128 << size) / bits,
               n_piece = (lanes + each - 1) / each;
-    LLVMValueRef piece[16] = {NULL}, part[3];
+    LLVMValueRef piece[16] = { NULL }, part[3];
 
     for (int p = 0; p < n_piece; p++) {
         for (int i = 0; i < n_arg; i++)
@@ -115,15 +116,15 @@ static LLVMValueRef call_sized(const emitter *e, const sized *s, int bits, int l
 
 static sized by_features(const emitter *e, const char *sse, const char *avx2, const char *avx512)
 {
-    return (sized){{sse, hn_ll_has(e->t, HN_FEAT_AVX2) ? avx2 : NULL,
-                    hn_ll_has(e->t, HN_FEAT_AVX512) && e->t->vec_bytes >= 64 ? avx512 : NULL}};
+    return (sized){ { sse, hn_ll_has(e->t, HN_FEAT_AVX2) ? avx2 : NULL,
+                      hn_ll_has(e->t, HN_FEAT_AVX512) && e->t->vec_bytes >= 64 ? avx512 : NULL } };
 }
 
 static LLVMValueRef pmaddwd(const emitter *e, LLVMValueRef x, LLVMValueRef y, int lanes)
 {
     const sized s =
         by_features(e, "llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512");
-    return call_sized(e, &s, 32, lanes, (LLVMValueRef[]){x, y}, (int[]){2, 2}, 2);
+    return call_sized(e, &s, 32, lanes, (LLVMValueRef[]){ x, y }, (int[]){ 2, 2 }, 2);
 }
 
 static LLVMValueRef recast(const emitter *e, LLVMValueRef v, int dtype, int lanes)
@@ -149,19 +150,19 @@ static LLVMValueRef dot4(const emitter *e, LLVMValueRef acc, LLVMValueRef u8, LL
 {
     const bool evex = hn_ll_has(e->t, HN_FEAT_AVX512 | HN_FEAT_AVX512_VNNI);
     const bool wide = evex && e->t->vec_bytes >= 64;
-    const sized s = {{"llvm.x86.avx512.vpdpbusd.128", "llvm.x86.avx512.vpdpbusd.256",
-                      wide ? "llvm.x86.avx512.vpdpbusd.512" : NULL}};
+    const sized s = { { "llvm.x86.avx512.vpdpbusd.128", "llvm.x86.avx512.vpdpbusd.256",
+                        wide ? "llvm.x86.avx512.vpdpbusd.512" : NULL } };
 
     if (!evex && !hn_ll_has(e->t, HN_FEAT_AVX_VNNI)) return dot4_by_words(e, acc, u8, i8, n);
-    LLVMValueRef arg[] = {acc, recast(e, u8, HN_I32, n), recast(e, i8, HN_I32, n)};
-    return call_sized(e, &s, 32, n, arg, (int[]){1, 1, 1}, 3);
+    LLVMValueRef arg[] = { acc, recast(e, u8, HN_I32, n), recast(e, i8, HN_I32, n) };
+    return call_sized(e, &s, 32, n, arg, (int[]){ 1, 1, 1 }, 3);
 }
 
 static LLVMValueRef maddubs(const emitter *e, LLVMValueRef u8, LLVMValueRef i8, int n)
 {
     const sized s = by_features(e, "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.avx2.pmadd.ub.sw",
                                 "llvm.x86.avx512.pmaddubs.w.512");
-    return call_sized(e, &s, 16, n, (LLVMValueRef[]){u8, i8}, (int[]){2, 2}, 2);
+    return call_sized(e, &s, 16, n, (LLVMValueRef[]){ u8, i8 }, (int[]){ 2, 2 }, 2);
 }
 
 static LLVMValueRef fused(const emitter *e, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z)
@@ -169,7 +170,7 @@ static LLVMValueRef fused(const emitter *e, LLVMValueRef x, LLVMValueRef y, LLVM
     LLVMTypeRef t = LLVMTypeOf(x);
 
     if (!hn_ll_has(e->t, HN_FEAT_FMA)) return LLVMBuildFAdd(e->at, LLVMBuildFMul(e->at, x, y, ""), z, "");
-    return hn_ll_call(e, "llvm.fma", &t, 1, (LLVMValueRef[]){x, y, z}, 3);
+    return hn_ll_call(e, "llvm.fma", &t, 1, (LLVMValueRef[]){ x, y, z }, 3);
 }
 
 static LLVMTypeRef bf_vector(const emitter *e, int lanes)
@@ -179,14 +180,14 @@ static LLVMTypeRef bf_vector(const emitter *e, int lanes)
 
 static LLVMValueRef dot2bf(const emitter *e, LLVMValueRef acc, LLVMValueRef x, LLVMValueRef y, int n)
 {
-    const sized s = {{"llvm.x86.avx512bf16.dpbf16ps.128", "llvm.x86.avx512bf16.dpbf16ps.256",
-                      e->t->vec_bytes >= 64 ? "llvm.x86.avx512bf16.dpbf16ps.512" : NULL}};
+    const sized s = { { "llvm.x86.avx512bf16.dpbf16ps.128", "llvm.x86.avx512bf16.dpbf16ps.256",
+                        e->t->vec_bytes >= 64 ? "llvm.x86.avx512bf16.dpbf16ps.512" : NULL } };
     LLVMValueRef half[2][2];
 
     if (hn_ll_has(e->t, HN_FEAT_AVX512 | HN_FEAT_AVX512_BF16)) {
         LLVMTypeRef t = bf_vector(e, 2 * n);
-        LLVMValueRef arg[] = {acc, LLVMBuildBitCast(e->at, x, t, ""), LLVMBuildBitCast(e->at, y, t, "")};
-        return call_sized(e, &s, 32, n, arg, (int[]){1, 2, 2}, 3);
+        LLVMValueRef arg[] = { acc, LLVMBuildBitCast(e->at, x, t, ""), LLVMBuildBitCast(e->at, y, t, "") };
+        return call_sized(e, &s, 32, n, arg, (int[]){ 1, 2, 2 }, 3);
     }
     for (int i = 0; i < 2; i++) {
         LLVMValueRef v = recast(e, i ? y : x, HN_I32, n);
@@ -275,7 +276,7 @@ static LLVMValueRef unhalf_by_words(words w, LLVMValueRef h)
 
 LLVMValueRef hn_ll_unhalf(const emitter *e, LLVMValueRef bits, int half, int lanes)
 {
-    const words w = {e, lanes};
+    const words w = { e, lanes };
 
     if (half == HN_F16 && hn_ll_has(e->t, HN_FEAT_F16C)) {
         LLVMTypeRef h = LLVMHalfTypeInContext(e->ctx);
@@ -315,7 +316,7 @@ static LLVMValueRef bf_by_words(words w, LLVMValueRef u)
 
 LLVMValueRef hn_ll_half(const emitter *e, LLVMValueRef v, int half, int lanes)
 {
-    const words w = {e, lanes};
+    const words w = { e, lanes };
     LLVMTypeRef narrow = hn_ll_type(e, HN_U16, lanes);
 
     if (half == HN_F16 && hn_ll_has(e->t, HN_FEAT_F16C)) {

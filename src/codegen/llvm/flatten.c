@@ -153,8 +153,8 @@ static hone_status find_entry(const object *o, const char *kernel, hn_code *code
 hone_status hn_ll_flatten(const uint8_t *elf, size_t n, const char *kernel, hn_arena *a, hn_code *ret,
                           hn_diag *dg)
 {
-    object o = {.at = elf, .n = n};
-    hn_code code = {.align = BLOB_ALIGN};
+    object o = { .at = elf, .n = n };
+    hn_code code = { .align = BLOB_ALIGN };
 
     HN_TRY(open_object(&o, a, dg));
     HN_TRY(place_sections(&o, dg));

@@ -38,15 +38,15 @@ static bool write_exact(const void *data, size_t n)
 
 static bool answer(const hn_code *code, const hn_diag *dg, bool dying)
 {
-    hn_worker_reply r = {.magic = HN_WORKER_MAGIC,
-                         .rev = HN_CODEGEN_REV,
-                         .entry = code->entry,
-                         .align = code->align,
-                         .frame_bytes = code->frame_bytes,
-                         .n_stack_ref = code->n_stack_ref,
-                         .compile_ns = code->compile_ns,
-                         .dying = dying,
-                         .diag = *dg};
+    hn_worker_reply r = { .magic = HN_WORKER_MAGIC,
+                          .rev = HN_CODEGEN_REV,
+                          .entry = code->entry,
+                          .align = code->align,
+                          .frame_bytes = code->frame_bytes,
+                          .n_stack_ref = code->n_stack_ref,
+                          .compile_ns = code->compile_ns,
+                          .dying = dying,
+                          .diag = *dg };
 
     r.n = dg->code == HONE_OK ? code->n : 0;
     r.diag.file = NULL;
@@ -58,28 +58,43 @@ static char compiling[64]; /* for the last words */
 /* LLVM ends the process after this; say why first. */
 static void on_fatal(const char *reason)
 {
-    const hn_code none = {.align = 1};
-    hn_diag dg = {0};
+    const hn_code none = { .align = 1 };
+    hn_diag dg = { 0 };
 
     (void)HN_RAISE(&dg, HONE_E_INTERNAL, "LLVM gave up on kernel \"%s\": %.300s", compiling, reason);
     answer(&none, &dg, true);
     _exit(70);
 }
 
+/* Text travels as if it were code. */
+static void work(const hn_worker_request *req, const hn_kfunc *f, hn_arena *a, hn_str *text, hn_code *code,
+                 hn_diag *dg)
+{
+    if (req->want == HN_WORKER_CODE) {
+        (void)hn_codegen_llvm.compile(f, &req->target, a, code, dg);
+        return;
+    }
+    if (hn_codegen_llvm.dump(f, &req->target, req->want == HN_WORKER_IR, text, dg) != HONE_OK) return;
+    code->at = (const uint8_t *)hn_str_get(text);
+    code->n = text->n;
+}
+
 static bool serve_one(const hn_worker_request *req)
 {
     hn_arena *a = hn_arena_create();
     void *program = a ? hn_arena_alloc(a, 1, req->n) : NULL;
-    hn_code code = {.align = 1};
-    hn_diag dg = {0};
+    hn_code code = { .align = 1 };
+    hn_str text = { 0 };
+    hn_diag dg = { 0 };
     hn_kfunc f;
 
     if (!program || !read_exact(program, req->n)) return false;
     if (hn_kfunc_read(a, program, req->n, &f, &dg) == HONE_OK) {
         snprintf(compiling, sizeof(compiling), "%s", f.name);
-        (void)hn_codegen_llvm.compile(&f, &req->target, a, &code, &dg);
+        work(req, &f, a, &text, &code, &dg);
     }
     const bool ok = answer(&code, &dg, false);
+    hn_str_done(&text);
     hn_arena_destroy(a);
     return ok;
 }
