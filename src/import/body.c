@@ -41,11 +41,11 @@ bool hn_im_inline(hn_im_call *c, const Onnx__GraphProto *p, const char *label, i
     hn_im_scope *s = hn_im_scope_new(c->m, c->scope, c->b->g, join(c->m, c->path, label));
     hn_value **all = HN_NEW_N(c->m->scratch, hn_value *, p->n_output + 1);
     if (!s || !all) {
-        HN_NOMEM(c->dg);
+        HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
         return false;
     }
     if (p->n_output < (size_t)n_out) {
-        HN_RAISE(c->dg, HONE_E_MODEL, "the body gives %zu outputs, the node names %d", p->n_output, n_out);
+        HN_IM_RAISE(c, HONE_E_MODEL, "the body gives %zu outputs, the node names %d", p->n_output, n_out);
         return false;
     }
     if (!run(c->m, s, p, n_in, in, all, c->dg)) return false;
@@ -57,7 +57,7 @@ hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret)
 {
     hn_graph *g = hn_subgraph_new(c->b->g, label);
     hn_im_scope *s = g ? hn_im_scope_new(c->m, c->scope, g, join(c->m, c->path, label)) : NULL;
-    if (!s) return HN_NOMEM(c->dg);
+    if (!s) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     ret->g = g;
     ret->scope = s;
     hn_builder_init(&ret->b, g, c->dg);

@@ -34,7 +34,7 @@ static int find(const char *s, int n, char x)
 
 static hone_status bad(hn_im_call *c, const char *why)
 {
-    return HN_RAISE(c->dg, HONE_E_MODEL, "the equation %s", why);
+    return HN_IM_RAISE(c, HONE_E_MODEL, "the equation %s", why);
 }
 
 /* Letters of one term; an ellipsis takes the axes that the letters leave. */
@@ -53,7 +53,7 @@ static hone_status read_term(hn_im_call *c, const char *s, size_t len, int rank,
     if (dots != 0 && dots != 3) return bad(c, "has dots that are no ellipsis");
     const int wide = rank < 0 ? *ret_dots : dots ? rank - letters : 0;
     if (wide < 0 || (rank >= 0 && letters + wide != rank))
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "a term of %d letters does not fit rank %d", letters, rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "a term of %d letters does not fit rank %d", letters, rank);
     if (letters + (dots ? wide : 0) > MAX_LETTERS)
         return hn_im_refuse(c, "a term of more than %d axes is not supported", MAX_LETTERS);
     bool done = false;
@@ -248,7 +248,7 @@ hone_status hn_im_on_einsum(hn_im_call *c)
 {
     equation e = { 0 };
     const char *s = hn_im_s(c, "equation", NULL);
-    if (!s) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"equation\" is missing");
+    if (!s) return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"equation\" is missing");
     HN_TRY(read_equation(c, s, &e));
     for (int i = 0; i < e.n_in; i++)
         take_diagonals(c, &e.in[i]);

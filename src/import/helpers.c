@@ -38,7 +38,7 @@ hone_status hn_im_refuse(hn_im_call *c, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (c->dg->code != HONE_OK) return c->dg->code;
-    return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "%s", text);
+    return HN_IM_RAISE(c, HONE_E_UNSUPPORTED, "%s", text);
 }
 
 /* ---- known operands ---- */
@@ -88,7 +88,7 @@ hone_status hn_im_axis(hn_im_call *c, int64_t axis, int rank, int *ret)
 {
     if (hn_axis_resolve(axis, rank, ret)) return HONE_OK;
     hn_hint(c->dg, "ONNX allows -rank <= axis < rank; check the exporter's axis");
-    return HN_RAISE(c->dg, HONE_E_SHAPE, "axis %" PRId64 " is out of range for rank %d", axis, rank);
+    return HN_IM_RAISE(c, HONE_E_SHAPE, "axis %" PRId64 " is out of range for rank %d", axis, rank);
 }
 
 static int by_value(const void *a, const void *b)
@@ -114,15 +114,15 @@ hone_status hn_im_axes(hn_im_call *c, const char *name, int operand, int rank, b
         if (!hn_im_ints(c, v, &x, &n)) {
             hn_hint(c->dg,
                     "make the axes a constant; shapes of rank unknown until the run cannot be compiled");
-            return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "the axes are known only while running");
+            return HN_IM_RAISE(c, HONE_E_UNSUPPORTED, "the axes are known only while running");
         }
         *ret_given = true;
     }
-    if (n > HN_MAX_RANK) return HN_RAISE(c->dg, HONE_E_MODEL, "%d axes are given for rank %d", n, rank);
+    if (n > HN_MAX_RANK) return HN_IM_RAISE(c, HONE_E_MODEL, "%d axes are given for rank %d", n, rank);
     for (int i = 0; i < n; i++) {
         int axis;
         HN_TRY(hn_im_axis(c, x[i], rank, &axis));
-        if (used[axis]) return HN_RAISE(c->dg, HONE_E_MODEL, "axis %d is given twice", axis);
+        if (used[axis]) return HN_IM_RAISE(c, HONE_E_MODEL, "axis %d is given twice", axis);
         used[axis] = true;
         ret[i] = axis;
     }
@@ -268,15 +268,15 @@ hone_status hn_im_vector_len(hn_im_call *c, hn_value *v, const char *what, int c
 {
     const int64_t n = v && v->kind == HN_TENSOR ? hn_tdesc_numel_static(&v->type) : -1;
     if (v && (v->type.rank > 1 || !hn_dtype_is_int(v->type.dtype)))
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the %s must be an integer vector, not %s of rank %d", what,
-                        hn_dtype_name(v->type.dtype), v->type.rank);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the %s must be an integer vector, not %s of rank %d", what,
+                           hn_dtype_name(v->type.dtype), v->type.rank);
     if (n < 0) {
         hn_hint(c->dg, "a tensor's rank must be known before the model runs");
-        return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "the length of the %s is known only while running", what);
+        return HN_IM_RAISE(c, HONE_E_UNSUPPORTED, "the length of the %s is known only while running", what);
     }
     if (n > cap)
-        return HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "the %s has %" PRId64 " entries, above the limit of %d",
-                        what, n, cap);
+        return HN_IM_RAISE(c, HONE_E_UNSUPPORTED, "the %s has %" PRId64 " entries, above the limit of %d",
+                           what, n, cap);
     *ret = (int)n;
     return HONE_OK;
 }
@@ -316,8 +316,8 @@ hn_value *hn_im_unsqueeze(hn_im_call *c, hn_value *x, int axis)
     const int rank = x->type.rank;
     if (rank == HN_MAX_RANK) {
         if (c->b->status == HONE_OK)
-            c->b->status = HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "rank %d is above the limit of %d", rank + 1,
-                                    HN_MAX_RANK);
+            c->b->status =
+                HN_IM_RAISE(c, HONE_E_UNSUPPORTED, "rank %d is above the limit of %d", rank + 1, HN_MAX_RANK);
         return NULL;
     }
     memcpy(dim, x->type.dim, (size_t)axis * sizeof *dim);
@@ -435,15 +435,16 @@ static hone_status reshape_known(hn_im_call *c, hn_value *x, hn_dim *d, int n, b
         int64_t k = 1;
         const bool known = hn_dim_known(t, d[i], &k);
         if (known && k == -1) {
-            if (hole >= 0) return HN_RAISE(c->dg, HONE_E_MODEL, "the shape has two entries of -1");
+            if (hole >= 0) return HN_IM_RAISE(c, HONE_E_MODEL, "the shape has two entries of -1");
             hole = i;
             continue;
         }
-        if (known && k < -1) return HN_RAISE(c->dg, HONE_E_MODEL, "entry %d of the shape is %" PRId64, i, k);
+        if (known && k < -1) return HN_IM_RAISE(c, HONE_E_MODEL, "entry %d of the shape is %" PRId64, i, k);
         if (known && k == 0 && !allow_zero) {
             if (i >= x->type.rank)
-                return HN_RAISE(c->dg, HONE_E_MODEL,
-                                "entry %d of the shape copies an axis that rank %d has not", i, x->type.rank);
+                return HN_IM_RAISE(c, HONE_E_MODEL,
+                                   "entry %d of the shape copies an axis that rank %d has not", i,
+                                   x->type.rank);
             d[i] = x->type.dim[i];
         }
         /* The same extent on both sides cancels exactly; a quotient of products need not. */
@@ -453,8 +454,8 @@ static hone_status reshape_known(hn_im_call *c, hn_value *x, hn_dim *d, int n, b
     int64_t r, o;
     if (hn_dim_known(t, rest, &r) && hn_dim_known(t, others, &o)) {
         if (o == 0 ? r != 0 : r % o != 0)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "%" PRId64 " elements do not divide into rows of %" PRId64,
-                            r, o);
+            return HN_IM_RAISE(c, HONE_E_SHAPE, "%" PRId64 " elements do not divide into rows of %" PRId64, r,
+                               o);
         d[hole] = o == 0 ? 0 : r / o;
         return HONE_OK;
     }
@@ -511,7 +512,7 @@ hn_value *hn_im_reshape_onnx(hn_im_call *c, hn_value *x, hn_value *shape, bool a
     if (c->b->status != HONE_OK || !x) return NULL;
     if (hn_im_vector_len(c, shape, "shape", HN_MAX_RANK, &n) != HONE_OK) return failed(c);
     if (shape->type.rank != 1) {
-        HN_RAISE(c->dg, HONE_E_MODEL, "the shape must be a vector");
+        HN_IM_RAISE(c, HONE_E_MODEL, "the shape must be a vector");
         return failed(c);
     }
     for (int i = 0; i < n; i++) {

@@ -64,9 +64,9 @@ typedef struct hn_im {
     hn_diags *problems;
     hn_diag first;
     int n_problem;
-    bool stop;   /* out of memory or past a limit: nothing more is worth saying */
+    bool stop;     /* out of memory or past a limit: nothing more is worth saying */
     bool read_bad; /* a name was read whose producer failed, since somebody last asked */
-    int base_fd; /* folder of the model, -1: no external data */
+    int base_fd;   /* folder of the model, -1: no external data */
 } hn_im;
 
 /** Count and keep a problem; clears dg. */
@@ -90,6 +90,10 @@ typedef struct hn_im_call {
     uint64_t attr_seen; /* bit per attribute index below 64 */
     hn_diag attr_dg;    /* first bad attribute */
 } hn_im_call;
+
+/** Raise unless something was raised already: a handler may notice late that a builder before it failed. */
+#define HN_IM_RAISE(c, code_, ...)                                                                           \
+    ((c)->dg->code != HONE_OK ? (c)->dg->code : HN_RAISE((c)->dg, (code_), __VA_ARGS__))
 
 typedef hone_status (*hn_im_fn)(hn_im_call *c);
 
@@ -288,9 +292,9 @@ hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value
 /* ---- handlers: one prototype for each row's function ---- */
 #define X(op, since, min_in, max_in, max_out, fn, arg) hone_status hn_im_on_##fn(hn_im_call *c);
 #include "import/ml_ops.def"
-#include "import/preview_ops.def"
 #include "import/ms_ops.def"
 #include "import/onnx_ops.def"
+#include "import/preview_ops.def"
 #undef X
 
 #endif

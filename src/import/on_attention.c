@@ -175,15 +175,15 @@ static hone_status read_qkv(hn_im_call *c, attend *a)
     a->q = c->in[0];
     a->k = c->in[1];
     a->v = c->in[2];
-    if (!a->q || !a->k || !a->v) return HN_RAISE(c->dg, HONE_E_MODEL, "query, key or value is absent");
+    if (!a->q || !a->k || !a->v) return HN_IM_RAISE(c, HONE_E_MODEL, "query, key or value is absent");
     if (a->q->type.rank == 3) {
         if (hq < 1 || hk < 1)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "inputs of rank 3 need q_num_heads and kv_num_heads");
+            return HN_IM_RAISE(c, HONE_E_MODEL, "inputs of rank 3 need q_num_heads and kv_num_heads");
         a->q = hn_im_split_heads(c, a->q, hq);
         a->k = hn_im_split_heads(c, a->k, hk);
         a->v = hn_im_split_heads(c, a->v, hk);
     } else if (a->q->type.rank != 4) {
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "the query has rank %d, not 3 or 4", a->q->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "the query has rank %d, not 3 or 4", a->q->type.rank);
     }
     HN_TRY(c->dg->code);
     return c->b->status;
@@ -221,7 +221,7 @@ hone_status hn_im_on_attention(hn_im_call *c)
     a.softcap = hn_im_f(c, "softcap", 0);
     hn_im_ignore(c, "softmax_precision"); /* computed in f32 at least */
     HN_TRY(read_qkv(c, &a));
-    if (!past_k != !past_v) return HN_RAISE(c->dg, HONE_E_MODEL, "past_key and past_value come together");
+    if (!past_k != !past_v) return HN_IM_RAISE(c, HONE_E_MODEL, "past_key and past_value come together");
     if (past_k) {
         a.k = hn_im_concat(c, 2, 2, (hn_value *[]){ past_k, a.k });
         a.v = hn_im_concat(c, 2, 2, (hn_value *[]){ past_v, a.v });
@@ -229,7 +229,7 @@ hone_status hn_im_on_attention(hn_im_call *c)
     }
     read_masks(c, &a, past_k, nonpad);
     HN_TRY(c->b->status);
-    if (mode < 0 || mode > 3) return HN_RAISE(c->dg, HONE_E_MODEL, "qk_matmul_output_mode is %" PRId64, mode);
+    if (mode < 0 || mode > 3) return HN_IM_RAISE(c, HONE_E_MODEL, "qk_matmul_output_mode is %" PRId64, mode);
     hn_value *y = hn_im_wants(c, 3) ? attention_open(c, &a, (int)mode, &scores) : attention_op(c, &a);
     c->out[0] = c->in[0]->type.rank == 3 ? hn_im_merge_heads(c, y) : y;
     if (c->n_out > 1) c->out[1] = a.k;
@@ -259,7 +259,7 @@ hone_status hn_im_on_flex_attention(hn_im_call *c)
         return hn_im_ret(c, hn_im_attention_with(c, q, k, v, NULL, scale, 0));
     int64_t d;
     if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "query, key and value need rank 4");
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "query, key and value need rank 4");
     if (scale == 0) {
         if (!hn_dim_known(hn_im_syms(c), q->type.dim[3], &d))
             return hn_im_refuse(c, "a head size known only while running is not supported");
@@ -305,7 +305,7 @@ hone_status hn_im_on_causal_conv(hn_im_call *c)
     const int act = hn_im_choice(c, "activation", "none|silu|swish", 0);
     int64_t channels;
     if (x->type.rank != 3 || w->type.rank != 3)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "input and weight need rank 3");
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "input and weight need rank 3");
     if (!hn_dim_is_const(w->type.dim[2]) || !hn_dim_known(hn_im_syms(c), w->type.dim[0], &channels))
         return hn_im_refuse(c, "channels and kernel must be known before the run");
     const int64_t k = w->type.dim[2];

@@ -13,7 +13,7 @@ static hn_value *matmul_numpy(hn_im_call *c, hn_value *a, hn_value *b,
     if (!a || !b) return NULL;
     const bool row = a->type.rank == 1, column = b->type.rank == 1;
     if (a->type.rank == 0 || b->type.rank == 0) {
-        HN_RAISE(c->dg, HONE_E_SHAPE, "an operand of MatMul is a scalar");
+        HN_IM_RAISE(c, HONE_E_SHAPE, "an operand of MatMul is a scalar");
         return NULL;
     }
     if (row) a = hn_im_unsqueeze(c, a, 0);
@@ -67,8 +67,8 @@ hone_status hn_im_on_gemm(hn_im_call *c)
     hn_im_ignore(c, "broadcast"); /* numpy broadcasting covers what the attribute asked for */
     for (int i = 0; i < 2; i++)
         if (c->in[i]->type.rank != 2)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "operand %d has rank %d, Gemm takes matrices", i,
-                            c->in[i]->type.rank);
+            return HN_IM_RAISE(c, HONE_E_SHAPE, "operand %d has rank %d, Gemm takes matrices", i,
+                               c->in[i]->type.rank);
     hn_value *y = hn_im_scale(c, hn_im_matmul(c, c->in[0], c->in[1], ta, tb), alpha);
     if (hn_im_in(c, 2) && beta != 0) y = hn_im_binary(c, HN_OP_add, y, hn_im_scale(c, c->in[2], beta));
     return hn_im_ret(c, y);
@@ -93,11 +93,11 @@ static hone_status list(hn_im_call *c, const char *name, int n, int64_t dflt, in
     const int64_t *x = hn_im_is(c, name, &have);
     if (ret_given) *ret_given = x != NULL;
     if (x && have != n)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"%s\" has %d entries, %d are needed", name, have, n);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"%s\" has %d entries, %d are needed", name, have, n);
     for (int i = 0; i < n; i++) {
         ret[i] = x ? x[i] : dflt;
         if (ret[i] < lo || ret[i] > INT32_MAX)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"%s\" has the entry %" PRId64, name, ret[i]);
+            return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"%s\" has the entry %" PRId64, name, ret[i]);
     }
     return HONE_OK;
 }
@@ -109,19 +109,19 @@ static hone_status read_window(hn_im_call *c, const hn_value *x, const hn_value 
     int64_t pads[2 * HN_MAX_RANK];
     bool given;
     if (v.n < 1)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "the input has rank %d, at least 3 is needed", x->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "the input has rank %d, at least 3 is needed", x->type.rank);
     if (w && w->type.rank != x->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "input and weights have ranks %d and %d", x->type.rank,
-                        w->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "input and weights have ranks %d and %d", x->type.rank,
+                           w->type.rank);
     HN_TRY(list(c, "kernel_shape", v.n, 1, 1, v.kernel, &given));
-    if (!w && !given) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"kernel_shape\" is missing");
+    if (!w && !given) return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"kernel_shape\" is missing");
     for (int i = 0; w && i < v.n; i++) {
         const hn_dim k = w->type.dim[2 + i];
         if (!hn_dim_is_const(k))
             return hn_im_refuse(c, "a kernel whose size only a run shows is not supported");
         if (given && v.kernel[i] != k)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "kernel_shape says %" PRId64 ", the weights have %" PRId64,
-                            v.kernel[i], k);
+            return HN_IM_RAISE(c, HONE_E_MODEL, "kernel_shape says %" PRId64 ", the weights have %" PRId64,
+                               v.kernel[i], k);
         v.kernel[i] = k;
     }
     HN_TRY(list(c, "strides", v.n, 1, 1, v.stride, NULL));
@@ -314,7 +314,7 @@ hone_status hn_im_on_max_unpool(hn_im_call *c)
     hn_dim want[HN_MAX_RANK], none[HN_MAX_RANK] = { 0 }, more[HN_MAX_RANK];
     HN_TRY(hn_im_dims(c, c->in[2], want, HN_MAX_RANK, &n));
     if (n != x->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "output_shape has %d entries for rank %d", n, x->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "output_shape has %d entries for rank %d", n, x->type.rank);
     for (int i = 0; i < n; i++)
         more[i] = hn_im_dsub(c, want[i], dim[i]);
     return hn_im_ret(c, hn_b1(c->b, HN_OP_pad, y,

@@ -27,7 +27,7 @@ static hone_status branch(hn_im_call *c, const Onnx__GraphProto *p, const char *
 {
     hn_im_body body;
     hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, p->n_output + 1);
-    if (!out) return HN_NOMEM(c->dg);
+    if (!out) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     HN_TRY(hn_im_body_new(c, label, &body));
     *ret = body.g;
     if (!hn_im_body_run(&body, p, 0, NULL, out)) return c->dg->code != HONE_OK ? c->dg->code : HONE_E_MODEL;
@@ -164,7 +164,7 @@ static hone_status both_branches(hn_im_call *c, trial r[2], hn_value *cond)
 {
     for (int i = 0; i < 2; i++)
         try_branch(c, &r[i]);
-    if (c->m->stop) return HN_NOMEM(c->dg);
+    if (c->m->stop) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     if (r[0].ok && r[1].ok) return HONE_OK;
     const int bad = r[0].ok ? 1 : 0;
     if (!r[1 - bad].ok || !only_shapes(&r[bad])) {
@@ -198,10 +198,10 @@ hone_status hn_im_on_if(hn_im_call *c)
     hn_value *cond = hn_im_in(c, 0);
     bool yes;
 
-    if (!then_g || !else_g) return HN_RAISE(c->dg, HONE_E_MODEL, "a branch is missing");
+    if (!then_g || !else_g) return HN_IM_RAISE(c, HONE_E_MODEL, "a branch is missing");
     if (then_g->n_output != else_g->n_output || (size_t)c->n_out > then_g->n_output)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the branches give %zu and %zu outputs, the node %d",
-                        then_g->n_output, else_g->n_output, c->n_out);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the branches give %zu and %zu outputs, the node %d",
+                           then_g->n_output, else_g->n_output, c->n_out);
     if (known_bool(c, cond, &yes))
         return take_branch(c, yes ? then_g : else_g, yes ? "then_branch" : "else_branch");
     trial r[2] = { { .p = then_g, .label = "then_branch" }, { .p = else_g, .label = "else_branch" } };
@@ -251,7 +251,7 @@ static hone_status try_body(loop_spec *l, bool (*loose)[HN_MAX_RANK], hn_graph *
     hn_im_body b;
     hn_value **p = HN_NEW_N(c->m->scratch, hn_value *, 2 + l->n_carried);
     hn_value **next = HN_NEW_N(c->m->scratch, hn_value *, n_next);
-    if (!p || !next) return HN_NOMEM(c->dg);
+    if (!p || !next) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     HN_TRY(hn_im_body_new(c, "body", &b));
     p[0] = param(&b, "iter", HN_TENSOR, &(hn_tdesc){ .dtype = HN_I64 });
     p[1] = param(&b, "cond", HN_TENSOR, &(hn_tdesc){ .dtype = HN_BOOL });
@@ -296,7 +296,7 @@ static hone_status build_loop(loop_spec *l, hn_value *trip, hn_value *cond, hn_v
     hn_graph *body = NULL;
     bool again = true;
 
-    if (!loose || !in) return HN_NOMEM(c->dg);
+    if (!loose || !in) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     while (again)
         HN_TRY(try_body(l, loose, &body, &again));
     in[0] = trip && trip->type.rank ? hn_reshape(c->b, trip, 0, NULL) : trip;
@@ -322,20 +322,20 @@ hone_status hn_im_on_loop(hn_im_call *c)
 {
     const Onnx__GraphProto *body = hn_im_graph(c, "body");
     loop_spec l = { .c = c, .body = body, .run = run_model_body };
-    if (!body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
+    if (!body) return HN_IM_RAISE(c, HONE_E_MODEL, "the body is missing");
     l.n_carried = HN_MAX(c->n_in - 2, 0);
     if (body->n_input != (size_t)l.n_carried + 2 || body->n_output < (size_t)l.n_carried + 1)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs for %d carried values",
-                        body->n_input, body->n_output, l.n_carried);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the body has %zu inputs and %zu outputs for %d carried values",
+                           body->n_input, body->n_output, l.n_carried);
     l.n_scan = (int)body->n_output - 1 - l.n_carried;
     if (c->n_out > l.n_carried + l.n_scan)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives %d results, the node names %d",
-                        l.n_carried + l.n_scan, c->n_out);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the body gives %d results, the node names %d",
+                           l.n_carried + l.n_scan, c->n_out);
     l.start = c->in + 2;
     for (int i = 0; i < l.n_carried; i++)
-        if (!l.start[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "carried value %d has no start", i);
+        if (!l.start[i]) return HN_IM_RAISE(c, HONE_E_MODEL, "carried value %d has no start", i);
     hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, l.n_carried + l.n_scan + 1);
-    if (!out) return HN_NOMEM(c->dg);
+    if (!out) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     HN_TRY(build_loop(&l, hn_im_in(c, 0), hn_im_in(c, 1), out));
     memcpy(c->out, out, (size_t)c->n_out * sizeof *out);
     return HONE_OK;
@@ -393,15 +393,15 @@ static hone_status scan_shape(hn_im_call *c, scan_spec *s, const int64_t *axes, 
                               const int64_t *dirs, int n_dirs)
 {
     for (int i = 0; i < s->n_seq; i++) {
-        if (!s->seq[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "scanned input %d is absent", i);
+        if (!s->seq[i]) return HN_IM_RAISE(c, HONE_E_MODEL, "scanned input %d is absent", i);
         HN_TRY(hn_im_axis(c, entry(axes, n_axes, i), s->seq[i]->type.rank, &s->axis[i]));
         s->reverse[i] = entry(dirs, n_dirs, i) != 0;
         const hn_dim d = s->seq[i]->type.dim[s->axis[i]];
         if (i == 0 || !hn_dim_is_const(s->len))
             s->len = d;
         else if (hn_dim_is_const(d) && d != s->len)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "scanned inputs are %" PRId64 " and %" PRId64 " long",
-                            s->len, d);
+            return HN_IM_RAISE(c, HONE_E_SHAPE, "scanned inputs are %" PRId64 " and %" PRId64 " long", s->len,
+                               d);
     }
     return HONE_OK;
 }
@@ -412,13 +412,14 @@ static hone_status scan(hn_im_call *c, const Onnx__GraphProto *body, hn_value **
     loop_spec l = { .c = c, .body = body, .run = run_scan_body, .user = s };
     l.n_carried = n_in - s->n_seq;
     if (l.n_carried < 0 || body->n_input != (size_t)n_in || body->n_output < (size_t)l.n_carried)
-        return HN_RAISE(c->dg, HONE_E_MODEL,
-                        "the body has %zu inputs and %zu outputs, the node %d inputs of which %d are scanned",
-                        body->n_input, body->n_output, n_in, s->n_seq);
+        return HN_IM_RAISE(
+            c, HONE_E_MODEL,
+            "the body has %zu inputs and %zu outputs, the node %d inputs of which %d are scanned",
+            body->n_input, body->n_output, n_in, s->n_seq);
     l.n_scan = (int)body->n_output - l.n_carried;
     l.start = in;
     for (int i = 0; i < l.n_carried; i++)
-        if (!in[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "state %d has no start", i);
+        if (!in[i]) return HN_IM_RAISE(c, HONE_E_MODEL, "state %d has no start", i);
     hn_value *trip = hn_reshape(c->b, hn_const_dims(c->b, 1, &s->len), 0, NULL);
     return build_loop(&l, trip, NULL, out);
 }
@@ -428,9 +429,9 @@ static hone_status begin_scan(hn_im_call *c, const Onnx__GraphProto **ret_body, 
 {
     const int64_t n_seq = hn_im_i(c, "num_scan_inputs", 0);
     *ret_body = hn_im_graph(c, "body");
-    if (!*ret_body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
+    if (!*ret_body) return HN_IM_RAISE(c, HONE_E_MODEL, "the body is missing");
     if (n_seq < 1 || n_seq > n_in || n_seq > HN_COUNT(s->axis))
-        return HN_RAISE(c->dg, HONE_E_MODEL, "num_scan_inputs is %" PRId64 " with %d inputs", n_seq, n_in);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "num_scan_inputs is %" PRId64 " with %d inputs", n_seq, n_in);
     s->n_seq = (int)n_seq;
     s->seq = in + n_in - n_seq;
     return HONE_OK;
@@ -448,12 +449,12 @@ hone_status hn_im_on_scan(hn_im_call *c)
                   *od = hn_im_is(c, "scan_output_directions", &n_od);
     HN_TRY(scan_shape(c, &s, ia, n_ia, id, n_id));
     hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, body->n_output + 1);
-    if (!out) return HN_NOMEM(c->dg);
+    if (!out) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     HN_TRY(scan(c, body, c->in, c->n_in, &s, out));
     const int n_state = c->n_in - s.n_seq;
     for (int i = 0; i < c->n_out; i++) {
         if ((size_t)i >= body->n_output)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "the body gives no output %d", i);
+            return HN_IM_RAISE(c, HONE_E_MODEL, "the body gives no output %d", i);
         const int k = i - n_state;
         c->out[i] = k < 0 ? out[i] : place_scan(c, out[i], entry(oa, n_oa, k), entry(od, n_od, k) != 0);
     }
@@ -477,7 +478,7 @@ hone_status hn_im_on_scan8(hn_im_call *c)
         batch > 0 && batch <= 256 ? HN_NEW_N(c->m->scratch, hn_value *, (int64_t)c->n_out * batch + 1) : NULL;
     if (batch <= 0 || batch > 256)
         return hn_im_refuse(c, "Scan of opset 8 needs a batch of 1 to 256 that is known before the run");
-    if (!in || !out || !parts) return HN_NOMEM(c->dg);
+    if (!in || !out || !parts) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     for (int64_t k = 0; k < batch; k++) {
         for (int i = 0; i < n_in; i++)
             in[i] = c->in[1 + i] ? hn_im_gather(c, c->in[1 + i], hn_const_i(c->b, HN_I64, k), 0) : NULL;
@@ -516,14 +517,14 @@ hone_status hn_im_on_seq_map(hn_im_call *c)
 {
     const Onnx__GraphProto *body = hn_im_graph(c, "body");
     loop_spec l = { .c = c, .body = body, .run = run_map_body, .user = c, .n_carried = c->n_out };
-    if (!body) return HN_RAISE(c->dg, HONE_E_MODEL, "the body is missing");
+    if (!body) return HN_IM_RAISE(c, HONE_E_MODEL, "the body is missing");
     if (!c->in[0] || c->in[0]->kind != HN_SEQUENCE)
-        return HN_RAISE(c->dg, HONE_E_TYPE, "the first input is not a sequence");
+        return HN_IM_RAISE(c, HONE_E_TYPE, "the first input is not a sequence");
     if (body->n_input != (size_t)c->n_in || body->n_output < (size_t)c->n_out)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the body has %zu inputs and %zu outputs", body->n_input,
-                        body->n_output);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the body has %zu inputs and %zu outputs", body->n_input,
+                           body->n_output);
     l.start = HN_NEW_N(c->m->scratch, hn_value *, c->n_out + 1);
-    if (!l.start) return HN_NOMEM(c->dg);
+    if (!l.start) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     for (int i = 0; i < c->n_out; i++) {
         hn_tdesc t;
         hn_vkind kind;

@@ -97,8 +97,8 @@ static hn_value *spread(hn_im_call *c, hn_value *x, hn_value *y)
     if (hn_im_axis(c, hn_im_i(c, "axis", 0), x->type.rank, &axis) != HONE_OK) return NULL;
     const int n = y->type.rank;
     if (axis + n > x->type.rank) {
-        HN_RAISE(c->dg, HONE_E_SHAPE, "an operand of rank %d does not fit rank %d from axis %d on", n,
-                 x->type.rank, axis);
+        HN_IM_RAISE(c, HONE_E_SHAPE, "an operand of rank %d does not fit rank %d from axis %d on", n,
+                    x->type.rank, axis);
         return NULL;
     }
     for (int i = 0; i < x->type.rank - axis; i++)
@@ -136,8 +136,7 @@ hone_status hn_im_on_mod(hn_im_call *c)
 
 hone_status hn_im_on_bit_shift(hn_im_call *c)
 {
-    if (!hn_im_has(c, "direction"))
-        return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"direction\" is missing");
+    if (!hn_im_has(c, "direction")) return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"direction\" is missing");
     const int right = hn_im_choice(c, "direction", "LEFT|RIGHT", 0);
     return hn_im_ret(c, hn_im_binary(c, right ? HN_OP_shift_right : HN_OP_shift_left, c->in[0], c->in[1]));
 }
@@ -224,7 +223,7 @@ hone_status hn_im_on_cast(hn_im_call *c)
 {
     const hn_dtype to = hn_im_dtype(c, "to", HN_NONE);
     if (to == HN_NONE)
-        return c->attr_dg.code ? HONE_OK : HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"to\" is missing");
+        return c->attr_dg.code ? HONE_OK : HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"to\" is missing");
     return hn_im_ret(c, cast(c, c->in[0], to));
 }
 
@@ -247,7 +246,7 @@ hone_status hn_im_on_bit_cast(hn_im_call *c)
 {
     const hn_dtype to = hn_im_dtype(c, "to", HN_NONE);
     if (to == HN_NONE)
-        return c->attr_dg.code ? HONE_OK : HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"to\" is missing");
+        return c->attr_dg.code ? HONE_OK : HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"to\" is missing");
     if (c->in[0]->type.dtype == to) return hn_im_ret(c, c->in[0]);
     return hn_im_ret(c, hn_b1(c->b, HN_OP_bitcast, c->in[0], HN_ATTRS_ARG(HN_A_T("to", to))));
 }
@@ -312,10 +311,10 @@ hone_status hn_im_on_random(hn_im_call *c)
     } else {
         const int64_t *shape = hn_im_is(c, "shape", &n);
         if (!shape || n > HN_MAX_RANK)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"shape\" is missing or too long");
+            return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"shape\" is missing or too long");
         for (int i = 0; i < n; i++)
             if ((dim[i] = shape[i]) < 0)
-                return HN_RAISE(c->dg, HONE_E_MODEL, "extent %d of the shape is %" PRId64, i, shape[i]);
+                return HN_IM_RAISE(c, HONE_E_MODEL, "extent %d of the shape is %" PRId64, i, shape[i]);
     }
     const hn_dtype t = hn_im_dtype(c, "dtype", like ? like->type.dtype : HN_F32);
     const double a = normal ? hn_im_f(c, "mean", 0) : hn_im_f(c, "low", 0);

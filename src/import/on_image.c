@@ -47,10 +47,10 @@ static hone_status resize(hn_im_call *c, resize_args *r)
 /* floor(d * scale): exact for whole numbers and their reciprocals whatever d is, else d must be known. */
 static hone_status scaled(hn_im_call *c, hn_dim d, double scale, double crop, hn_dim *ret)
 {
-    if (!(scale > 0) || !isfinite(scale)) return HN_RAISE(c->dg, HONE_E_MODEL, "a scale is %g", scale);
+    if (!(scale > 0) || !isfinite(scale)) return HN_IM_RAISE(c, HONE_E_MODEL, "a scale is %g", scale);
     if (hn_dim_is_const(d)) {
         const double n = floor((double)d * crop * scale);
-        if (n > (double)INT32_MAX) return HN_RAISE(c->dg, HONE_E_LIMIT, "the resized extent is %g", n);
+        if (n > (double)INT32_MAX) return HN_IM_RAISE(c, HONE_E_LIMIT, "the resized extent is %g", n);
         *ret = (int64_t)n;
         return HONE_OK;
     }
@@ -123,7 +123,7 @@ static hone_status read_roi(hn_im_call *c, hn_value *roi, const int64_t *axes, i
     if (r->coord != CROP_AND_RESIZE) return HONE_OK;
     if (!roi || !hn_im_floats(c, roi, &v, &have))
         return hn_im_refuse(c, "tf_crop_and_resize needs a constant roi");
-    if (have != 2 * n) return HN_RAISE(c->dg, HONE_E_SHAPE, "roi has %d entries for %d axes", have, n);
+    if (have != 2 * n) return HN_IM_RAISE(c, HONE_E_SHAPE, "roi has %d entries for %d axes", have, n);
     for (int i = 0; i < n; i++) {
         r->roi[axes[i]] = v[i];
         r->roi[rank + axes[i]] = v[n + i];
@@ -188,14 +188,14 @@ hone_status hn_im_on_resize(hn_im_call *c)
     HN_TRY(read_roi(c, hn_im_in(c, 1), axes, n, &r));
     if (!is_empty(scales)) {
         HN_TRY(read_scales(c, scales, &scale, &have));
-        if (have != n) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d scales are given for %d axes", have, n);
+        if (have != n) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d scales are given for %d axes", have, n);
         HN_TRY(by_scales(c, scale, n, axes, &r));
     } else if (!is_empty(sizes)) {
         HN_TRY(hn_im_dims(c, sizes, size, HN_MAX_RANK, &have));
-        if (have != n) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d sizes are given for %d axes", have, n);
+        if (have != n) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d sizes are given for %d axes", have, n);
         HN_TRY(by_sizes(c, size, n, axes, policy, &r));
     } else {
-        return HN_RAISE(c->dg, HONE_E_MODEL, "neither scales nor sizes are given");
+        return HN_IM_RAISE(c, HONE_E_MODEL, "neither scales nor sizes are given");
     }
     return resize(c, &r);
 }
@@ -208,7 +208,7 @@ static hone_status resize_simple(hn_im_call *c, const double *scale, int n)
     r.mode = hn_im_choice(c, "mode", "nearest|linear|bilinear", 0);
     if (r.mode == 2) r.mode = 1;
     if (n != c->in[0]->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d scales are given for rank %d", n, c->in[0]->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "%d scales are given for rank %d", n, c->in[0]->type.rank);
     for (int i = 0; i < n; i++)
         axes[i] = i;
     HN_TRY(by_scales(c, scale, n, axes, &r));
@@ -230,7 +230,7 @@ hone_status hn_im_on_upsample(hn_im_call *c)
     if (c->entry->arg == 9) return hn_im_on_resize10(c);
     if (c->entry->arg == 7) {
         if (!(scale = hn_im_fs(c, "scales", &n)))
-            return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"scales\" is missing");
+            return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"scales\" is missing");
         return resize_simple(c, scale, n);
     }
     const double hw[4] = { 1, 1, hn_im_f(c, "height_scale", 1), hn_im_f(c, "width_scale", 1) };
@@ -280,7 +280,7 @@ hone_status hn_im_on_max_roi_pool(hn_im_call *c)
 {
     int n;
     const int64_t *shape = hn_im_is(c, "pooled_shape", &n);
-    if (!shape || n != 2) return HN_RAISE(c->dg, HONE_E_MODEL, "pooled_shape must have two entries");
+    if (!shape || n != 2) return HN_IM_RAISE(c, HONE_E_MODEL, "pooled_shape must have two entries");
     return hn_im_same(c, HN_OP_max_roi_pool,
                       HN_ATTRS_ARG(HN_A_I("out_h", shape[0]), HN_A_I("out_w", shape[1]),
                                    HN_A_F("spatial_scale", hn_im_f(c, "spatial_scale", 1))));
@@ -295,13 +295,13 @@ hone_status hn_im_on_col2im(hn_im_call *c)
     HN_TRY(hn_im_dims(c, c->in[1], image, HN_MAX_RANK, &n));
     if (!hn_im_ints(c, c->in[2], &block, &n_block))
         return hn_im_refuse(c, "a block shape that only a run shows is not supported");
-    if (n_block != n) return HN_RAISE(c->dg, HONE_E_SHAPE, "image and block have %d and %d axes", n, n_block);
+    if (n_block != n) return HN_IM_RAISE(c, HONE_E_SHAPE, "image and block have %d and %d axes", n, n_block);
     const int64_t *s = hn_im_is(c, "strides", &k);
-    if (s && k != n) return HN_RAISE(c->dg, HONE_E_MODEL, "strides has %d entries, %d are needed", k, n);
+    if (s && k != n) return HN_IM_RAISE(c, HONE_E_MODEL, "strides has %d entries, %d are needed", k, n);
     const int64_t *d = hn_im_is(c, "dilations", &k);
-    if (d && k != n) return HN_RAISE(c->dg, HONE_E_MODEL, "dilations has %d entries, %d are needed", k, n);
+    if (d && k != n) return HN_IM_RAISE(c, HONE_E_MODEL, "dilations has %d entries, %d are needed", k, n);
     const int64_t *p = hn_im_is(c, "pads", &k);
-    if (p && k != 2 * n) return HN_RAISE(c->dg, HONE_E_MODEL, "pads has %d entries, %d are needed", k, 2 * n);
+    if (p && k != 2 * n) return HN_IM_RAISE(c, HONE_E_MODEL, "pads has %d entries, %d are needed", k, 2 * n);
     for (int i = 0; i < n; i++) {
         stride[i] = s ? s[i] : 1;
         dilation[i] = d ? d[i] : 1;
@@ -329,7 +329,7 @@ static hone_status space_to_depth_crd(hn_im_call *c, int64_t k)
 {
     hn_value *x = c->in[0];
     if (x->type.rank != 4 || k < 1)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "rank %d with block %" PRId64, x->type.rank, k);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "rank %d with block %" PRId64, x->type.rank, k);
     const hn_dim *d = x->type.dim;
     const hn_dim h = hn_im_ddiv(c, d[2], k), w = hn_im_ddiv(c, d[3], k);
     const hn_dim split[6] = { d[0], d[1], h, k, w, k };

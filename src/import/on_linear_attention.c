@@ -34,10 +34,10 @@ static hone_status read_linear(hn_im_call *c, linear *l)
     l->scale = hn_im_f(c, "scale", 0);
     hn_im_ignore(c, "chunk_size");
     if (l->hq < 1 || l->hk < 1 || l->hq % l->hk)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "%" PRId64 " query heads over %" PRId64 " key heads", l->hq,
-                        l->hk);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "%" PRId64 " query heads over %" PRId64 " key heads", l->hq,
+                           l->hk);
     if (gated != (decay != NULL) || delta != (beta != NULL))
-        return HN_RAISE(c->dg, HONE_E_MODEL, "decay and beta do not match the update rule");
+        return HN_IM_RAISE(c, HONE_E_MODEL, "decay and beta do not match the update rule");
     l->q = split(c, c->in[0], l->hq);
     l->k = split(c, c->in[1], l->hk);
     l->v = split(c, c->in[2], l->hk);
@@ -95,7 +95,7 @@ hone_status hn_im_on_linear_attention(hn_im_call *c)
     hn_value *t = hn_graph_input(body.g, "t", &(hn_tdesc){ .dtype = HN_I64 });
     hn_value *cond = hn_graph_input(body.g, "go", &(hn_tdesc){ .dtype = HN_BOOL });
     hn_value *s = hn_graph_input(body.g, "state", &l.state->type);
-    if (!t || !cond || !s) return HN_NOMEM(c->dg);
+    if (!t || !cond || !s) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     hn_value *o = step(&body.c, &l, t, &s);
     hn_im_body_output(&body, hn_im_const_bool(&body.c, true), NULL);
     hn_im_body_output(&body, s, NULL);

@@ -158,10 +158,10 @@ hone_status hn_im_on_ms_attention(hn_im_call *c)
         return hn_im_refuse(c, "a cache of past keys is not supported here");
     if (hn_im_i(c, "do_rotary", 0)) return hn_im_refuse(c, "do_rotary is not supported here");
     if (sizes && n_sizes != 3)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
     hn_value *qkv = add_if(c, hn_im_matmul(c, x, w, false, false), bias);
     if (!qkv || qkv->type.rank != 3)
-        return c->b->status ? c->b->status : HN_RAISE(c->dg, HONE_E_SHAPE, "the input is not of rank 3");
+        return c->b->status ? c->b->status : HN_IM_RAISE(c, HONE_E_SHAPE, "the input is not of rank 3");
     const hn_dim third = hn_im_ddiv(c, qkv->type.dim[2], 3);
     const hn_dim len[3] = { sizes ? sizes[0] : third, sizes ? sizes[1] : third, sizes ? sizes[2] : third };
     split3(c, qkv, len, part);
@@ -218,12 +218,12 @@ static hn_value *recast_const(hn_im_call *c, hn_value *v, hn_dtype t, int rank, 
     memcpy(d.dim, dim, (size_t)rank * sizeof *dim);
     const int64_t bytes = hn_dtype_bytes(t, hn_tdesc_numel_static(&d));
     if (bytes < 0 || (size_t)bytes != v->data->bytes) {
-        HN_RAISE(c->dg, HONE_E_SHAPE, "packed data take %zu bytes, the shape asks for %" PRId64,
-                 v->data->bytes, bytes);
+        HN_IM_RAISE(c, HONE_E_SHAPE, "packed data take %zu bytes, the shape asks for %" PRId64,
+                    v->data->bytes, bytes);
         return NULL;
     }
     hn_value *r = hn_graph_const(c->b->g, NULL, &d, v->data->at, v->data->bytes);
-    if (!r && c->b->status == HONE_OK) c->b->status = HN_NOMEM(c->dg);
+    if (!r && c->b->status == HONE_OK) c->b->status = HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     return r;
 }
 
@@ -246,7 +246,7 @@ hone_status hn_im_on_ms_matmul_nbits(hn_im_call *c)
     if (t == HN_NONE) return hn_im_refuse(c, "weights of %" PRId64 " bits are not supported", bits);
     if (hn_im_in(c, 4)) return hn_im_refuse(c, "a group index is not supported");
     if (k < 1 || n < 1 || block < 8 || block > 1 << 20)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "K, N or block_size is missing");
+        return HN_IM_RAISE(c, HONE_E_MODEL, "K, N or block_size is missing");
     const int64_t blocks = (k + block - 1) / block;
     hn_value *w = recast_const(c, c->in[1], t, 2, (hn_dim[]){ n, blocks * block });
     HN_TRY(c->dg->code);
@@ -310,7 +310,7 @@ hone_status hn_im_on_ms_quant_lstm(hn_im_call *c)
     for (int i = 3; i < 8; i++)
         in[i] = hn_im_in(c, i);
     HN_TRY(c->b->status);
-    if (!in[1] || !in[2]) return HN_RAISE(c->dg, HONE_E_MODEL, "weights or their scales are missing");
+    if (!in[1] || !in[2]) return HN_IM_RAISE(c, HONE_E_MODEL, "weights or their scales are missing");
     return hn_im_recurrent_with(c, HN_OP_lstm, 8, in);
 }
 
@@ -390,9 +390,9 @@ hone_status hn_im_on_ms_qlinear_concat(hn_im_call *c)
     const int n = (c->n_in - 2) / 3;
     int axis;
     hn_value **part = HN_NEW_N(c->m->scratch, hn_value *, n + 1);
-    if (!part) return HN_NOMEM(c->dg);
+    if (!part) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     if (n < 1 || (c->n_in - 2) % 3)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "%d inputs are no triples", c->n_in - 2);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "%d inputs are no triples", c->n_in - 2);
     for (int i = 0; i < n; i++)
         if (!(part[i] = widen(c, 2 + 3 * i))) return c->b->status;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), part[0]->type.rank, &axis));

@@ -42,11 +42,11 @@ hone_status hn_im_on_ms_rotary(hn_im_call *c)
     const int64_t interleaved = hn_im_i(c, "interleaved", 0), dim = hn_im_i(c, "rotary_embedding_dim", 0);
     hn_im_ignore(c, "is_packed_batching");
     if (hn_im_f(c, "scale", 1) != 1) return hn_im_refuse(c, "a scale is not supported");
-    if (!hn_im_in(c, 2) || !hn_im_in(c, 3)) return HN_RAISE(c->dg, HONE_E_MODEL, "the tables are absent");
+    if (!hn_im_in(c, 2) || !hn_im_in(c, 3)) return HN_IM_RAISE(c, HONE_E_MODEL, "the tables are absent");
     const bool flat = x->type.rank == 3;
     if (flat && heads == 0) { /* the tables say how long a head is, when it turns as a whole */
         const hn_dim n = hn_im_ddiv(c, x->type.dim[2], hn_im_dmul(c, c->in[2]->type.dim[1], 2));
-        if (dim != 0 || !hn_dim_is_const(n)) return HN_RAISE(c->dg, HONE_E_MODEL, "num_heads is missing");
+        if (dim != 0 || !hn_dim_is_const(n)) return HN_IM_RAISE(c, HONE_E_MODEL, "num_heads is missing");
         heads = n;
     }
     if (flat) x = hn_im_split_heads(c, x, heads);
@@ -66,7 +66,7 @@ static hone_status read_heads(hn_im_call *c, int64_t hq, int64_t hk, hn_value *x
     const int64_t heads[3] = { hq, hk, hk };
     for (int i = 0; i < 3; i++)
         x[i] = hn_im_in(c, i);
-    if (!x[0] || x[0]->type.rank != 3) return HN_RAISE(c->dg, HONE_E_SHAPE, "the query is not of rank 3");
+    if (!x[0] || x[0]->type.rank != 3) return HN_IM_RAISE(c, HONE_E_SHAPE, "the query is not of rank 3");
     if (!x[KEY]) {
         hn_value *all = x[0];
         const hn_dim d = hn_im_ddiv(c, all->type.dim[2], hq + 2 * hk);
@@ -89,7 +89,7 @@ static hone_status turn(hn_im_call *c, hn_value *x[3], hn_dim past)
     const int64_t interleaved = hn_im_i(c, "rotary_interleaved", 0);
     hn_value *table[2] = { hn_im_in(c, COS), hn_im_in(c, SIN) }, *at = hn_im_in(c, POSITIONS);
     for (int i = 0; i < 2; i++) {
-        if (!table[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "do_rotary without its tables");
+        if (!table[i]) return HN_IM_RAISE(c, HONE_E_MODEL, "do_rotary without its tables");
         table[i] = at ? rows_at(c, table[i], at, x[0]->type.dim[2])
                       : hn_im_unsqueeze(c, hn_slice(c->b, table[i], 0, past, x[0]->type.dim[2]), 0);
     }
@@ -129,11 +129,11 @@ hone_status hn_im_on_ms_gqa(hn_im_call *c)
     hn_value *x[3], *past[2] = { hn_im_in(c, PAST_KEY), hn_im_in(c, PAST_VALUE) }, *bias = hn_im_in(c, BIAS);
     const double scale = hn_im_f(c, "scale", 0), softcap = hn_im_f(c, "softcap", 0);
     if (hq < 1 || hk < 1 || hq % hk)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "%" PRId64 " query heads over %" PRId64 " key heads", hq, hk);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "%" PRId64 " query heads over %" PRId64 " key heads", hq, hk);
     if (hn_im_i(c, "smooth_softmax", 0) == 1 || c->n_in > BIAS + 1)
         return hn_im_refuse(c, "a smooth softmax is not supported");
     if (hn_im_i(c, "qk_output", 0) != 0) return hn_im_refuse(c, "the scores as an output are not supported");
-    if (!past[0] != !past[1]) return HN_RAISE(c->dg, HONE_E_MODEL, "past_key and past_value come together");
+    if (!past[0] != !past[1]) return HN_IM_RAISE(c, HONE_E_MODEL, "past_key and past_value come together");
     HN_TRY(read_heads(c, hq, hk, x));
     const hn_dim s = x[0]->type.dim[2], before = past[0] ? past[0]->type.dim[2] : 0;
     if (hn_im_i(c, "do_rotary", 0))

@@ -42,8 +42,8 @@ hone_status hn_im_on_quantize(hn_im_call *c)
     HN_TRY(scale_axis(c, &axis));
     const hn_dtype to = hn_im_dtype(c, "output_dtype", zero ? zero->type.dtype : HN_U8);
     if (zero && zero->type.dtype != to)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "output_dtype is %s, the zero point %s", hn_dtype_name(to),
-                        hn_dtype_name(zero->type.dtype));
+        return HN_IM_RAISE(c, HONE_E_MODEL, "output_dtype is %s, the zero point %s", hn_dtype_name(to),
+                           hn_dtype_name(zero->type.dtype));
     if (precision != 0 && precision != 1)
         return hn_im_refuse(c, "a precision other than float is not supported");
     if (!hn_dtype_is_float(x->type.dtype)) x = hn_cast(c->b, x, c->in[1]->type.dtype);

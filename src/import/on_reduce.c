@@ -83,7 +83,7 @@ hone_status hn_im_on_softmax_old(hn_im_call *c)
 static hone_status spatial_axes(hn_im_call *c, int64_t *axes, int *n)
 {
     const int rank = c->in[0]->type.rank;
-    if (rank < 2) return HN_RAISE(c->dg, HONE_E_SHAPE, "the input has rank %d, at least 2 is needed", rank);
+    if (rank < 2) return HN_IM_RAISE(c, HONE_E_SHAPE, "the input has rank %d, at least 2 is needed", rank);
     for (*n = 0; *n < rank - 2; ++*n)
         axes[*n] = *n + 2;
     return HONE_OK;
@@ -213,8 +213,8 @@ hone_status hn_im_on_group_norm(hn_im_call *c)
     const int64_t groups = hn_im_i(c, "num_groups", 0);
     hn_value *x = c->in[0], *scale = c->in[1], *bias = c->in[2];
     hn_im_ignore(c, "stash_type");
-    if (groups < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "num_groups is %" PRId64, groups);
-    if (x->type.rank < 2) return HN_RAISE(c->dg, HONE_E_SHAPE, "the input has rank %d", x->type.rank);
+    if (groups < 1) return HN_IM_RAISE(c, HONE_E_MODEL, "num_groups is %" PRId64, groups);
+    if (x->type.rank < 2) return HN_IM_RAISE(c, HONE_E_SHAPE, "the input has rank %d", x->type.rank);
     if (c->entry->arg == 18) {
         scale = by_channel(c, scale, x->type.dim[1], groups);
         bias = by_channel(c, bias, x->type.dim[1], groups);
@@ -234,7 +234,7 @@ hone_status hn_im_on_lp_norm(hn_im_call *c)
 hone_status hn_im_on_lrn(hn_im_call *c)
 {
     const int64_t size = hn_im_i(c, "size", 0);
-    if (size < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "size is %" PRId64, size);
+    if (size < 1) return HN_IM_RAISE(c, HONE_E_MODEL, "size is %" PRId64, size);
     return hn_im_ret(
         c,
         hn_b1(c->b, HN_OP_lrn, c->in[0],

@@ -16,7 +16,7 @@ static hone_status const_tensor(hn_im_call *c, const Onnx__TensorProto *t, const
     else
         HN_TRY(hn_im_tensor(c->m, t, &type, &at, &bytes, c->dg));
     c->out[0] = hn_graph_const(c->b->g, NULL, &type, at, bytes);
-    return c->out[0] ? HONE_OK : HN_NOMEM(c->dg);
+    return c->out[0] ? HONE_OK : HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
 }
 
 hone_status hn_im_on_constant(hn_im_call *c)
@@ -39,7 +39,7 @@ hone_status hn_im_on_constant(hn_im_call *c)
     }
     if (hn_im_has(c, "value_string") || hn_im_has(c, "value_strings"))
         return hn_im_refuse(c, "string constants are not supported");
-    return HN_RAISE(c->dg, HONE_E_MODEL, "the constant has no value");
+    return HN_IM_RAISE(c, HONE_E_MODEL, "the constant has no value");
 }
 
 hone_status hn_im_on_constant_of_shape(hn_im_call *c)
@@ -52,7 +52,7 @@ hone_status hn_im_on_constant_of_shape(hn_im_call *c)
         HN_TRY(const_tensor(c, a->t, NULL));
         v = c->out[0];
         if (hn_tdesc_numel_static(&v->type) != 1)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "the value has more than one element");
+            return HN_IM_RAISE(c, HONE_E_MODEL, "the value has more than one element");
     } else {
         v = hn_const_f(c->b, HN_F32, 0);
     }
@@ -64,7 +64,7 @@ hone_status hn_im_on_eye_like(hn_im_call *c)
 {
     const hn_value *x = c->in[0];
     const hn_dtype t = hn_im_dtype(c, "dtype", x->type.dtype);
-    if (x->type.rank != 2) return HN_RAISE(c->dg, HONE_E_SHAPE, "the input has rank %d, not 2", x->type.rank);
+    if (x->type.rank != 2) return HN_IM_RAISE(c, HONE_E_SHAPE, "the input has rank %d, not 2", x->type.rank);
     hn_value *row = hn_im_iota(c, HN_I64, 2, x->type.dim, 0), *col = hn_im_iota(c, HN_I64, 2, x->type.dim, 1);
     hn_value *diag = hn_im_binary(c, HN_OP_add, row, hn_const_i(c->b, HN_I64, hn_im_i(c, "k", 0)));
     return hn_im_ret(c, hn_cast(c->b, hn_im_binary(c, HN_OP_eq, diag, col), t));
@@ -94,7 +94,7 @@ hone_status hn_im_on_size(hn_im_call *c)
 hone_status hn_im_on_reshape(hn_im_call *c)
 {
     const bool allow_zero = hn_im_i(c, "allowzero", 0) != 0;
-    if (!c->in[1]) return HN_RAISE(c->dg, HONE_E_MODEL, "the shape is absent");
+    if (!c->in[1]) return HN_IM_RAISE(c, HONE_E_MODEL, "the shape is absent");
     return hn_im_ret(c, hn_im_reshape_onnx(c, c->in[0], c->in[1], allow_zero));
 }
 
@@ -103,7 +103,7 @@ hone_status hn_im_on_reshape_attr(hn_im_call *c)
     int n;
     hn_im_ignore(c, "consumed_inputs");
     const int64_t *shape = hn_im_is(c, "shape", &n);
-    if (!shape) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"shape\" is missing");
+    if (!shape) return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"shape\" is missing");
     return hn_im_ret(c, hn_im_reshape_onnx(c, c->in[0], hn_const_is(c->b, n, shape), false));
 }
 
@@ -122,7 +122,7 @@ hone_status hn_im_on_flatten(hn_im_call *c)
     int64_t axis = hn_im_i(c, "axis", 1);
     if (axis < 0) axis += rank;
     if (axis < 0 || axis > rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "axis %" PRId64 " is out of range for rank %d", axis, rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "axis %" PRId64 " is out of range for rank %d", axis, rank);
     const hn_dim d[2] = { product(c, x->type.dim, 0, (int)axis), product(c, x->type.dim, (int)axis, rank) };
     return hn_im_ret(c, hn_reshape(c->b, x, 2, d));
 }
@@ -141,8 +141,8 @@ hone_status hn_im_on_squeeze(hn_im_call *c)
     for (int i = 0; i < x->type.rank; i++) {
         const hn_dim e = x->type.dim[i];
         if (given && drop[i] && hn_dim_is_const(e) && e != 1)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "axis %d has extent %" PRId64 " and cannot be squeezed", i,
-                            e);
+            return HN_IM_RAISE(c, HONE_E_SHAPE, "axis %d has extent %" PRId64 " and cannot be squeezed", i,
+                               e);
         if (!given && !hn_dim_is_const(e)) {
             hn_hint(c->dg, "name the axes to squeeze, or fix the input's extents");
             return hn_im_refuse(c, "whether axis %d has extent 1 is known only while running", i);
@@ -166,7 +166,7 @@ hone_status hn_im_on_unsqueeze(hn_im_call *c)
         raw = hn_im_is(c, "axes", &n);
     else if (c->in[1] && !hn_im_ints(c, c->in[1], &raw, &n))
         return hn_im_refuse(c, "the axes are known only while running");
-    if (!raw) return HN_RAISE(c->dg, HONE_E_MODEL, "the axes are absent");
+    if (!raw) return HN_IM_RAISE(c, HONE_E_MODEL, "the axes are absent");
     const int rank = x->type.rank + n;
     if (rank > HN_MAX_RANK) return hn_im_refuse(c, "rank %d is above the limit of %d", rank, HN_MAX_RANK);
     HN_TRY(hn_im_axes(c, by_attr ? "axes" : NULL, by_attr ? -1 : 1, rank, true, axes, &n, &given));
@@ -185,11 +185,11 @@ hone_status hn_im_on_transpose(hn_im_call *c)
     int n;
     const int64_t *p = hn_im_is(c, "perm", &n);
     if (p && n != x->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "perm has %d entries for rank %d", n, x->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "perm has %d entries for rank %d", n, x->type.rank);
     for (int i = 0; i < x->type.rank; i++) {
         perm[i] = p ? p[i] : x->type.rank - 1 - i;
         if (perm[i] < 0 || perm[i] >= x->type.rank || seen[perm[i]])
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "perm is not a permutation of %d axes", x->type.rank);
+            return HN_IM_RAISE(c, HONE_E_SHAPE, "perm is not a permutation of %d axes", x->type.rank);
         seen[perm[i]] = true;
     }
     return hn_im_ret(c, hn_transpose(c->b, x, perm));
@@ -238,7 +238,7 @@ hone_status hn_im_on_tile(hn_im_call *c)
     int n;
     HN_TRY(hn_im_dims(c, c->in[1], times, HN_MAX_RANK, &n));
     if (n != c->in[0]->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d repeats are given for rank %d", n, c->in[0]->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "%d repeats are given for rank %d", n, c->in[0]->type.rank);
     return hn_im_ret(c, tile(c, c->in[0], times));
 }
 
@@ -262,7 +262,7 @@ hone_status hn_im_on_concat(hn_im_call *c)
 {
     int axis;
     if (!hn_im_has(c, "axis") && !c->entry->arg)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"axis\" is missing");
+        return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"axis\" is missing");
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 1), c->in[0] ? c->in[0]->type.rank : 0, &axis));
     return hn_im_ret(c, hn_im_concat(c, axis, c->n_in, c->in));
 }
@@ -273,7 +273,7 @@ static hone_status even_parts(hn_im_call *c, hn_dim d, int n, hn_dim *len)
     hn_symtab *t = hn_im_syms(c);
     const hn_dim part = hn_dim_ceildiv(t, d, n);
     if (c->opset < 18 && hn_dim_is_const(d) && d % n)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "extent %" PRId64 " does not split into %d equal parts", d, n);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "extent %" PRId64 " does not split into %d equal parts", d, n);
     for (int i = 0; i < n - 1; i++)
         len[i] = part;
     len[n - 1] = hn_im_dsub(c, d, hn_im_dmul(c, part, n - 1));
@@ -292,19 +292,19 @@ hone_status hn_im_on_split(hn_im_call *c)
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), x->type.rank, &axis));
     const int64_t *split = c->entry->arg < 13 ? hn_im_is(c, "split", &n_len) : NULL;
     const int64_t want = hn_im_i(c, "num_outputs", n);
-    if (!len || n < 1) return HN_RAISE(c->dg, HONE_E_MODEL, "the node has no outputs");
+    if (!len || n < 1) return HN_IM_RAISE(c, HONE_E_MODEL, "the node has no outputs");
     if (want != n)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "num_outputs is %" PRId64 ", the node names %d", want, n);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "num_outputs is %" PRId64 ", the node names %d", want, n);
     if (split) {
-        if (n_len != n) return HN_RAISE(c->dg, HONE_E_MODEL, "%d lengths are given for %d outputs", n_len, n);
+        if (n_len != n) return HN_IM_RAISE(c, HONE_E_MODEL, "%d lengths are given for %d outputs", n_len, n);
         for (int i = 0; i < n; i++)
             if (split[i] < 0)
-                return HN_RAISE(c->dg, HONE_E_SHAPE, "length %" PRId64 " of output %d is negative", split[i],
-                                i);
+                return HN_IM_RAISE(c, HONE_E_SHAPE, "length %" PRId64 " of output %d is negative", split[i],
+                                   i);
         memcpy(len, split, (size_t)n * sizeof *len);
     } else if (hn_im_in(c, 1)) {
         HN_TRY(hn_im_dims(c, c->in[1], len, n, &n_len));
-        if (n_len != n) return HN_RAISE(c->dg, HONE_E_MODEL, "%d lengths are given for %d outputs", n_len, n);
+        if (n_len != n) return HN_IM_RAISE(c, HONE_E_MODEL, "%d lengths are given for %d outputs", n_len, n);
     } else {
         HN_TRY(even_parts(c, x->type.dim[axis], n, len));
     }
@@ -312,14 +312,14 @@ hone_status hn_im_on_split(hn_im_call *c)
     for (int i = 0; i < n; i++) {
         if (hn_dim_is_const(at) && hn_dim_is_const(len[i]) && hn_dim_is_const(x->type.dim[axis]) &&
             len[i] > x->type.dim[axis] - at)
-            return HN_RAISE(c->dg, HONE_E_SHAPE, "the lengths sum to more than extent %" PRId64,
-                            x->type.dim[axis]);
+            return HN_IM_RAISE(c, HONE_E_SHAPE, "the lengths sum to more than extent %" PRId64,
+                               x->type.dim[axis]);
         if (hn_im_wants(c, i)) c->out[i] = hn_slice(c->b, x, axis, at, len[i]);
         at = hn_im_dadd(c, at, len[i]);
     }
     if (hn_dim_is_const(at) && hn_dim_is_const(x->type.dim[axis]) && at != x->type.dim[axis])
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "the lengths sum to %" PRId64 ", the extent is %" PRId64, at,
-                        x->type.dim[axis]);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "the lengths sum to %" PRId64 ", the extent is %" PRId64, at,
+                           x->type.dim[axis]);
     return c->b->status;
 }
 
@@ -434,9 +434,9 @@ static hone_status slice(hn_im_call *c, const slice_args *s)
     for (int i = 0; i < s->n; i++) {
         const int64_t a = s->axes[i];
         hn_dim from, to;
-        if (s->steps[i] == 0) return HN_RAISE(c->dg, HONE_E_MODEL, "step %d is zero", i);
+        if (s->steps[i] == 0) return HN_IM_RAISE(c, HONE_E_MODEL, "step %d is zero", i);
         if (s->steps[i] < -INT32_MAX)
-            return HN_RAISE(c->dg, HONE_E_LIMIT, "step %d is %" PRId64, i, s->steps[i]);
+            return HN_IM_RAISE(c, HONE_E_LIMIT, "step %d is %" PRId64, i, s->steps[i]);
         step[a] = s->steps[i];
         if (hn_im_known_dim(c, s->starts, i, &from) && hn_im_known_dim(c, s->ends, i, &to))
             slice_known(c, from, to, step[a], x->type.dim[a], &start[a], &dim[a]);
@@ -463,13 +463,13 @@ hone_status hn_im_on_slice(hn_im_call *c)
     HN_TRY(hn_im_vector_len(c, s.ends, "ends", HN_MAX_RANK, &n_end));
     HN_TRY(hn_im_axes(c, NULL, 3, rank, false, s.axes, &n_axes, &given));
     if (!given && s.n > rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d starts are given for rank %d", s.n, rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "%d starts are given for rank %d", s.n, rank);
     for (int i = 0; !given && i < s.n; i++)
         s.axes[i] = i;
     if (hn_im_in(c, 4) && !hn_im_ints(c, c->in[4], &steps, &n_steps))
         return hn_im_refuse(c, "steps that only a run shows are not supported");
     if (n_end != s.n || (given && n_axes != s.n) || (steps && n_steps != s.n))
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "starts, ends, axes and steps differ in length");
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "starts, ends, axes and steps differ in length");
     for (int i = 0; i < s.n; i++)
         s.steps[i] = steps ? steps[i] : 1;
     return slice(c, &s);
@@ -484,7 +484,7 @@ hone_status hn_im_on_slice_attr(hn_im_call *c)
     const int rank = c->in[0] ? c->in[0]->type.rank : 0;
     HN_TRY(hn_im_axes(c, "axes", -1, rank, false, s.axes, &n_axes, &given));
     if (!starts || !ends || n_end != s.n || s.n > HN_MAX_RANK || (given ? n_axes != s.n : s.n > rank))
-        return HN_RAISE(c->dg, HONE_E_MODEL, "starts, ends and axes differ in length");
+        return HN_IM_RAISE(c, HONE_E_MODEL, "starts, ends and axes differ in length");
     for (int i = 0; i < s.n; i++) {
         if (!given) s.axes[i] = i;
         s.steps[i] = 1;
@@ -526,7 +526,7 @@ hone_status hn_im_on_pad(hn_im_call *c)
     for (int i = 0; !given && i < x->type.rank; i++)
         axes[i] = i;
     if (!given) n_axes = x->type.rank;
-    if (n != 2 * n_axes) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d pads are given for %d axes", n, n_axes);
+    if (n != 2 * n_axes) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d pads are given for %d axes", n, n_axes);
     for (int i = 0; i < n_axes; i++) {
         before[axes[i]] = hn_im_dim(c, pads, i);
         after[axes[i]] = hn_im_dim(c, pads, n_axes + i);
@@ -543,7 +543,7 @@ hone_status hn_im_on_pad_attr(hn_im_call *c)
     const int64_t *pads = hn_im_is(c, c->entry->arg == 1 ? "paddings" : "pads", &n);
     const double value = hn_im_f(c, "value", 0);
     if (!pads || n != 2 * x->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "%d pads are given for rank %d", n, x->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "%d pads are given for rank %d", n, x->type.rank);
     for (int i = 0; i < x->type.rank; i++) {
         before[i] = hn_im_dconst(c, pads[i]);
         after[i] = hn_im_dconst(c, pads[x->type.rank + i]);
@@ -562,7 +562,7 @@ hone_status hn_im_on_center_crop_pad(hn_im_call *c)
     HN_TRY(hn_im_dims(c, c->in[1], to, HN_MAX_RANK, &n));
     HN_TRY(hn_im_axes(c, "axes", -1, x->type.rank, false, axes, &n_axes, &given));
     if (!given) n_axes = x->type.rank;
-    if (n != n_axes) return HN_RAISE(c->dg, HONE_E_SHAPE, "%d extents are given for %d axes", n, n_axes);
+    if (n != n_axes) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d extents are given for %d axes", n, n_axes);
     hn_symtab *t = hn_im_syms(c);
     for (int i = 0; i < n; i++) {
         const int a = given ? (int)axes[i] : i;

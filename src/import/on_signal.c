@@ -16,7 +16,7 @@ hone_status hn_im_on_dft(hn_im_call *c)
         return hn_im_refuse(c, "an axis that only a run shows is not supported");
     HN_TRY(hn_im_axis(c, at, x->type.rank, &axis));
     if (axis == x->type.rank - 1)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the axis is the one of real and imaginary parts");
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the axis is the one of real and imaginary parts");
     const hn_dim n = len ? hn_im_dim(c, len, 0) : 0;
     return hn_im_ret(c, hn_b1(c->b, HN_OP_dft, x,
                               HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("inverse", inverse != 0),
@@ -28,7 +28,7 @@ hone_status hn_im_on_stft(hn_im_call *c)
     hn_value *window = hn_im_in(c, 2), *len = hn_im_in(c, 3);
     const int64_t onesided = hn_im_i(c, "onesided", 1);
     const hn_dim step = hn_im_dim(c, c->in[1], 0);
-    if (!len && !window) return HN_RAISE(c->dg, HONE_E_MODEL, "neither a window nor a frame length is given");
+    if (!len && !window) return HN_IM_RAISE(c, HONE_E_MODEL, "neither a window nor a frame length is given");
     const hn_dim length = len ? hn_im_dim(c, len, 0) : window->type.dim[0];
     hn_node *n = hn_build(
         c->b, HN_OP_stft, window ? 2 : 1, (hn_value *[]){ c->in[0], window },
@@ -77,17 +77,17 @@ hone_status hn_im_on_mel_weights(hn_im_call *c)
     }
     const int64_t n_mel = (int64_t)v[0], dft = (int64_t)v[1], n_bin = dft / 2 + 1;
     if (n_mel < 1 || dft < 1 || n_mel > 1 << 16 || dft > 1 << 20)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "%" PRId64 " mel bins of %" PRId64 " points", n_mel, dft);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "%" PRId64 " mel bins of %" PRId64 " points", n_mel, dft);
     double *w = HN_NEW_N(c->m->scratch, double, n_bin *n_mel);
     int64_t *at = HN_NEW_N(c->m->scratch, int64_t, n_mel + 2);
-    if (!w || !at) return HN_NOMEM(c->dg);
+    if (!w || !at) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     const double lo = 2595 * log10(1 + v[3] / 700), hi = 2595 * log10(1 + v[4] / 700),
                  step = (hi - lo) / (double)(n_mel + 2);
     for (int64_t i = 0; i < n_mel + 2; i++) {
         const double hertz = 700 * (pow(10, ((double)i * step + lo) / 2595) - 1);
         at[i] = (int64_t)((double)(dft + 1) * hertz / (double)(int64_t)v[2]);
         if (at[i] < 0 || at[i] >= n_bin)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "mel bin %" PRId64 " lies outside the spectrum", i);
+            return HN_IM_RAISE(c, HONE_E_MODEL, "mel bin %" PRId64 " lies outside the spectrum", i);
     }
     for (int64_t i = 0; i < n_mel; i++) {
         const int64_t left = at[i], mid = at[i + 1], right = at[i + 2];

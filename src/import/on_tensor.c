@@ -55,9 +55,9 @@ hone_status hn_im_on_tensor_scatter(hn_im_call *c)
     hn_dim dim[HN_MAX_RANK];
     int axis;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", -2), x->type.rank, &axis));
-    if (axis == 0) return HN_RAISE(c->dg, HONE_E_MODEL, "the axis is the batch axis");
+    if (axis == 0) return HN_IM_RAISE(c, HONE_E_MODEL, "the axis is the batch axis");
     if (update->type.rank != x->type.rank)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "cache and update differ in rank");
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "cache and update differ in rank");
     hn_value *at = hn_im_iota(c, HN_I64, x->type.rank, update->type.dim, axis);
     if (start) {
         for (int i = 0; i < x->type.rank; i++)
@@ -121,7 +121,7 @@ hone_status hn_im_on_topk(hn_im_call *c)
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", -1), rank_of(c->in[0]), &axis));
     const int64_t largest = hn_im_i(c, "largest", 1), sorted = hn_im_i(c, "sorted", 1);
     if (c->entry->arg == 1) {
-        if (!hn_im_has(c, "k")) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"k\" is missing");
+        if (!hn_im_has(c, "k")) return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"k\" is missing");
         k = hn_im_dconst(c, hn_im_i(c, "k", 0));
     } else {
         k = hn_im_dim(c, c->in[1], 0);
@@ -210,7 +210,7 @@ hone_status hn_im_on_range(hn_im_call *c)
     hn_im_ignore(c, "stash_type");
     for (int i = 0; i < 3; i++) {
         in[i] = c->in[i];
-        if (!in[i]) return HN_RAISE(c->dg, HONE_E_MODEL, "input %d is absent", i);
+        if (!in[i]) return HN_IM_RAISE(c, HONE_E_MODEL, "input %d is absent", i);
         if (in[i]->type.rank) in[i] = hn_reshape(c->b, in[i], 0, NULL);
     }
     HN_TRY(c->b->status);
@@ -248,7 +248,7 @@ hone_status hn_im_on_seq_empty(hn_im_call *c)
 
 hone_status hn_im_on_seq_concat(hn_im_call *c)
 {
-    if (!hn_im_has(c, "axis")) return HN_RAISE(c->dg, HONE_E_MODEL, "attribute \"axis\" is missing");
+    if (!hn_im_has(c, "axis")) return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"axis\" is missing");
     const int64_t axis = hn_im_i(c, "axis", 0), new_axis = hn_im_i(c, "new_axis", 0);
     return hn_im_same(c, HN_OP_seq_concat,
                       HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_I("new_axis", new_axis != 0)));
@@ -272,7 +272,7 @@ hone_status hn_im_on_optional(hn_im_call *c)
             return hn_im_ret(c, c->in[0]); /* an optional sequence that is there */
         return hn_im_same(c, HN_OP_opt_make, HN_NO_ATTRS);
     }
-    if (!a || !a->tp) return HN_RAISE(c->dg, HONE_E_MODEL, "an empty optional needs its type");
+    if (!a || !a->tp) return HN_IM_RAISE(c, HONE_E_MODEL, "an empty optional needs its type");
     HN_TRY(hn_im_type(c->m, a->tp, "type", &kind, &t, c->dg));
     hn_node *n = hn_build(c->b, HN_OP_opt_make, 0, NULL, HN_ATTRS_ARG(HN_A_T("dtype", t.dtype)), 1);
     return hn_im_ret(c, n ? n->out[0] : NULL);

@@ -29,15 +29,15 @@ static hone_status read_pool(hn_im_call *c, pool *p)
     p->hi = hn_im_i(c, "max_gram_length", 1);
     p->skip = hn_im_i(c, "max_skip_count", 0);
     if (!p->token || !p->start || !p->column || p->n_gram < 1)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "the pool is missing");
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the pool is missing");
     if (p->lo < 1 || p->hi < p->lo || p->hi > 64 || p->skip < 0 || p->skip > 64)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "n-grams of %" PRId64 " to %" PRId64 " with gaps to %" PRId64,
-                        p->lo, p->hi, p->skip);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "n-grams of %" PRId64 " to %" PRId64 " with gaps to %" PRId64,
+                           p->lo, p->hi, p->skip);
     if (p->n_weight && p->n_weight != p->n_gram)
-        return HN_RAISE(c->dg, HONE_E_MODEL, "%d weights for %d n-grams", p->n_weight, p->n_gram);
+        return HN_IM_RAISE(c, HONE_E_MODEL, "%d weights for %d n-grams", p->n_weight, p->n_gram);
     for (int i = 0; i < p->n_gram; i++)
         if (p->column[i] < 0 || p->column[i] > 1 << 20)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "column %" PRId64 " of n-gram %d", p->column[i], i);
+            return HN_IM_RAISE(c, HONE_E_MODEL, "column %" PRId64 " of n-gram %d", p->column[i], i);
     return HONE_OK;
 }
 
@@ -100,17 +100,18 @@ hone_status hn_im_on_tfidf(hn_im_call *c)
     int n_part = 0, used = 0, first = 0;
     HN_TRY(read_pool(c, &p));
     int *gram = HN_NEW_N(c->m->scratch, int, p.n_gram);
-    if (!gram) return HN_NOMEM(c->dg);
+    if (!gram) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     if (x->type.rank < 1 || x->type.rank > 2)
-        return HN_RAISE(c->dg, HONE_E_SHAPE, "the input has rank %d", x->type.rank);
+        return HN_IM_RAISE(c, HONE_E_SHAPE, "the input has rank %d", x->type.rank);
     for (int64_t n = 1; n <= p.n_start; n++) {
         const int64_t from = p.start[n - 1], to = n < p.n_start ? p.start[n] : p.n_token;
         if (from < 0 || to < from || to > p.n_token || (to - from) % n)
-            return HN_RAISE(c->dg, HONE_E_MODEL,
-                            "the pool of %" PRId64 "-grams goes from %" PRId64 " to %" PRId64, n, from, to);
+            return HN_IM_RAISE(c, HONE_E_MODEL,
+                               "the pool of %" PRId64 "-grams goes from %" PRId64 " to %" PRId64, n, from,
+                               to);
         const int count = (int)((to - from) / n);
         if (first + count > p.n_gram)
-            return HN_RAISE(c->dg, HONE_E_MODEL, "the pool has more n-grams than ngram_indexes");
+            return HN_IM_RAISE(c, HONE_E_MODEL, "the pool has more n-grams than ngram_indexes");
         if (n >= p.lo && n <= p.hi && count) {
             part[n_part++] = count_length(c, x, &p, p.token + from, count, n);
             for (int i = 0; i < count; i++)
