@@ -105,10 +105,13 @@ static const char *origin_text(hn_job *b, const hn_group *group)
     return text;
 }
 
-static int64_t opt_extent(const hn_region *r, const hn_kcall *k)
+/* Arguments are dims of the region that the choice was made for, which may be an equal one with symbols of its own. */
+static int64_t opt_extent(const hn_choice *c, const hn_kcall *k)
 {
     int64_t arg[64];
-    for (int i = 0; i < k->func.n_arg && i < 64; i++) arg[i] = hn_region_opt(r, k->arg[i]);
+    hn_graph g = { .syms = c->syms };
+    const hn_region r = { .g = &g };
+    for (int i = 0; i < k->func.n_arg && i < 64; i++) arg[i] = hn_region_opt(&r, k->arg[i]);
     return HN_MAX(1, hn_kfunc_parallel(&k->func, arg));
 }
 
@@ -119,7 +122,7 @@ static int64_t trip_ps(const hn_group *group, const hn_kcall *k)
     double all = 0;
     for (int i = 0; i < e->launches.n; i++) all += e->launches.at[i].flops + e->launches.at[i].bytes;
     const double share = all > 0 ? (k->flops + k->bytes) / all : 1.0 / e->launches.n;
-    const double ps = group->choice->ns * 1000 * share / (double)opt_extent(&group->region, k);
+    const double ps = group->choice->ns * 1000 * share / (double)opt_extent(group->choice, k);
     return ps < 1 ? 1 : ps > 1e15 ? (int64_t)1e15 : (int64_t)ps;
 }
 
