@@ -180,10 +180,27 @@ static double number(const hn_value *v)
     return x;
 }
 
+/* A whole number as a dim, though it may have passed through a float: extents do on their way to an arange of
+ * floats. */
+static bool whole(hn_im_call *c, hn_value *v, hn_dim *ret)
+{
+    const double x = number(v);
+    if (!hn_dtype_is_float(v->type.dtype)) return hn_im_known_dim(c, v, 0, ret);
+    if (isfinite(x) && x == trunc(x) && fabs(x) < 0x1p24) {
+        *ret = hn_im_dconst(c, (int64_t)x);
+        return true;
+    }
+    while (v->def && (v->def->op == HN_OP_reshape || v->def->op == HN_OP_identity))
+        v = hn_in(v->def, 0);
+    if (!hn_is_op(v, HN_OP_cast)) return false;
+    hn_value *from = hn_in(v->def, 0);
+    return hn_dtype_bits(v->type.dtype) >= 32 && hn_dtype_is_int(from->type.dtype) &&
+           hn_im_known_dim(c, from, 0, ret);
+}
+
 static hn_dim range_count(hn_im_call *c, hn_value *start, hn_value *limit, hn_value *delta)
 {
     hn_symtab *t = hn_im_syms(c);
-    const bool is_float = hn_dtype_is_float(start->type.dtype);
     const double a = number(start), b = number(limit), d = number(delta);
     if (isfinite(a) && isfinite(b) && isfinite(d) && d != 0) {
         const double n = ceil((b - a) / d);
@@ -191,8 +208,8 @@ static hn_dim range_count(hn_im_call *c, hn_value *start, hn_value *limit, hn_va
     }
     hn_dim x[3];
     int64_t by;
-    if (!is_float && hn_im_known_dim(c, start, 0, &x[0]) && hn_im_known_dim(c, limit, 0, &x[1]) &&
-        hn_im_known_dim(c, delta, 0, &x[2]) && hn_dim_known(t, x[2], &by) && by) {
+    if (whole(c, start, &x[0]) && whole(c, limit, &x[1]) && whole(c, delta, &x[2]) &&
+        hn_dim_known(t, x[2], &by) && by) {
         const hn_dim span = by > 0 ? hn_dim_sub(t, x[1], x[0]) : hn_dim_sub(t, x[0], x[1]);
         const hn_dim n = hn_dim_ceildiv(t, span, by > 0 ? by : -by);
         return hn_im_dim_nonneg(c, n) ? n : hn_dim_max(t, n, 0);

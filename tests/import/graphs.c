@@ -282,6 +282,22 @@ TEST(pads_made_by_shape_arithmetic_are_folded)
     CHECK_EQ(r->out[0].value->type.dim[1], 13);
 }
 
+TEST(an_arange_of_floats_over_an_extent_keeps_the_symbol)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "n,2");
+    g_ints(&g, "i", "", "0");
+    g_floats(&g, "zero", "", "0");
+    g_floats(&g, "one", "", "1");
+    g_node(&g, "Shape", "x", "s", "");
+    g_node(&g, "Gather", "s,i", "d", "axis=i:0");
+    g_node(&g, "Cast", "d", "f", "to=i:1");
+    g_node(&g, "Range", "zero,f,one", "y", "");
+    g_output(&g, "y", F32, NULL);
+    hn_graph *r = import_ok(t, &g, 13, NULL);
+    CHECK_EQ(r->out[0].value->type.dim[0], r->in[0]->type.dim[0]);
+}
+
 /* ---- functions ---- */
 
 static void function(hn_str *m, const char *name, hn_str *body, const char *attr)
