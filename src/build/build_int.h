@@ -36,7 +36,7 @@ typedef struct hn_groups {
 } hn_groups;
 
 typedef struct hn_choice {
-    const hn_symtab *syms;          /* what the emission's dims refer to */
+    hn_symtab *syms;          /* what the emission's dims refer to */
     const hn_tactic_def *tactic;
     int64_t p[HN_MAX_PARAM];
     const char *name;               /* tactic with parameters */

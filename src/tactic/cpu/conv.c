@@ -54,6 +54,18 @@ static void window_of(const hn_region *r, hn_conv *c)
         if (!known_zero(r, entry(n, "pad_begin", i, 0)) || !known_zero(r, entry(n, "pad_end", i, 0))) c->padded = true;
 }
 
+/* A symbol that nobody gave a usual value stands at 1: not what images are. */
+enum { USUAL_EXTENT = 32 };
+
+static int64_t usual(const hn_region *r, hn_dim d)
+{
+    const int64_t v = hn_region_opt(r, d);
+    int64_t lo, hi;
+    if (hn_dim_is_const(d) || v > 1) return HN_MAX(1, v);
+    hn_dim_bounds(r->g->syms, d, &lo, &hi);
+    return HN_MAX(1, HN_MIN(hi, USUAL_EXTENT));
+}
+
 static void extents_of(const hn_region *r, hn_conv *c)
 {
     c->n = c->x->type.dim[0];
@@ -62,8 +74,8 @@ static void extents_of(const hn_region *r, hn_conv *c)
     c->xw = c->has_columns ? c->x->type.dim[3] : 1;
     c->ow = c->has_columns ? c->y->type.dim[3] : 1;
     c->n_opt = HN_MAX(1, hn_region_opt(r, c->n));
-    c->oh_opt = HN_MAX(1, hn_region_opt(r, c->oh));
-    c->ow_opt = HN_MAX(1, hn_region_opt(r, c->ow));
+    c->oh_opt = usual(r, c->oh);
+    c->ow_opt = usual(r, c->ow);
 }
 
 hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
