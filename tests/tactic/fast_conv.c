@@ -1,0 +1,165 @@
+/* Direct and depthwise convolution kernels against evaluation: layouts, strides, padding, groups, edges of tiles. */
+#include <stdio.h>
+
+#include "fast_run.h"
+
+static const char *text_of(hn_test *t, const char *x, const char *w, const char *attrs, int oc)
+{
+    return hn_arena_printf(t->arena, "in x f32[%s]  in w f32[%s]  in b f32[%d]\nc = conv(x, w, b) {%s}\ny = relu(c)\nout y", x, w, oc,
+                           attrs);
+}
+
+#define DIRECT    "conv_f32_direct__cpu"
+#define DEPTHWISE "depthwise_f32_rows__cpu"
+
+TEST(direct_three_by_three)
+{
+    const char *text = text_of(t, "2,20,13,15", "40,20,3,3", "pad_begin=[1,1], pad_end=[1,1]", 40);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .n_point = 14 }, DIRECT);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .n_point = 4 }, DIRECT);
+}
+
+TEST(direct_strided_and_dilated)
+{
+    const char *text = text_of(t, "1,17,19,23", "33,17,3,5", "stride=[2,3], dilation=[2,1], pad_begin=[2,1], pad_end=[1,3]", 33);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DIRECT);
+    text = text_of(t, "1,9,12,17", "16,9,3,3", "stride=[1,2], dilation=[1,3]", 16);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DIRECT);
+}
+
+TEST(direct_one_by_one)
+{
+    const char *text = text_of(t, "3,37,7,9", "50,37,1,1", "", 50);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .n_point = 14 }, DIRECT);
+    text = text_of(t, "1,24,14,14", "24,24,1,1", "stride=[2,2]", 24);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DIRECT);
+}
+
+TEST(direct_first_layer)
+{
+    const char *text = text_of(t, "1,3,31,33", "24,3,7,7", "stride=[2,2], pad_begin=[3,3], pad_end=[3,3]", 24);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .plain = "x" }, DIRECT);
+    text = text_of(t, "2,1,16,20", "8,1,3,3", "stride=[1,1]", 8);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .plain = "x" }, DIRECT);
+}
+
+TEST(direct_blocked)
+{
+    const char *text = text_of(t, "2,32,9,10", "48,32,3,3", "pad_begin=[1,1], pad_end=[1,1]", 48);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "abcd16b" }, DIRECT);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "abcd8b", .n_point = 4 }, DIRECT);
+    text = text_of(t, "1,64,7,7", "32,32,1,3", "group=2, pad_begin=[0,1], pad_end=[0,1]", 32);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "abcd16b", .n_point = 4 }, DIRECT);
+}
+
+TEST(direct_groups_and_few_channels)
+{
+    const char *text = text_of(t, "1,12,11,11", "30,4,3,3", "group=3, pad_begin=[1,1], pad_end=[1,1]", 30);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DIRECT);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .n_point = 4 }, DIRECT);
+    text = text_of(t, "1,32,12,12", "2,32,3,3", "pad_begin=[1,1], pad_end=[1,1]", 2);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DIRECT);
+}
+
+TEST(direct_one_dimension)
+{
+    const char *text = text_of(t, "2,18,57", "20,18,5", "stride=[2], dilation=[2], pad_begin=[4], pad_end=[3]", 20);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acb" }, DIRECT);
+    text = text_of(t, "1,1,400", "16,1,25", "stride=[5], pad_begin=[12], pad_end=[12]", 16);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acb", .plain = "x" }, DIRECT);
+}
+
+/* One kernel for every extent: rows shorter and longer than its tiles. */
+TEST(direct_symbolic)
+{
+    static const char text[] = "sym h [1,14,99]  sym n [1,1,9]\nin x f32[n,16,h,h]  in w f32[32,16,3,3]  in b f32[32]  in z f32[n,32,h,h]\n"
+                               "c = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1]}\ny = add(c, z)\nout y";
+    for (int64_t s = 1; s <= 31; s += 6)
+        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .sym = s > 4 ? 0 : s, .n_point = 3 }, DIRECT);
+    static const char one[] = "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[32,16,1,1]\nc = conv(x, w)\ny = relu(c)\nout y";
+    for (int64_t s = 1; s <= 31; s += 6)
+        fast_check(t, &(fast_case){ .text = one, .root = "conv", .layout = "acdb", .sym = s, .n_point = 3 }, DIRECT);
+}
+
+TEST(direct_refuses)
+{
+    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,1,3,3]\nc = conv(x, w) {group=8}\nout c", .root = "conv" }, DIRECT,
+                 HN_FIT_TOO_SMALL);
+    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in k f32[8,8,3,3]\nc = conv(x, k)\nout c", .root = "conv" }, DIRECT,
+                 HN_FIT_NOT_CONST);
+    fast_refuses(t, &(fast_case){ .text = "in x f16[1,8,4,4]  in w f16[8,8,3,3]\nc = conv(x, w)\nout c", .root = "conv" }, DIRECT,
+                 HN_FIT_DTYPE);
+}
+
+TEST(depthwise_three_by_three)
+{
+    const char *text = text_of(t, "2,40,13,15", "40,1,3,3", "group=40, pad_begin=[1,1], pad_end=[1,1]", 40);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .n_point = 20 }, DEPTHWISE);
+    text = text_of(t, "1,32,9,9", "32,1,3,3", "group=32, stride=[2,2], pad_begin=[0,0], pad_end=[1,1]", 32);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "abcd16b" }, DEPTHWISE);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DEPTHWISE);
+}
+
+TEST(depthwise_wide_windows)
+{
+    const char *text = text_of(t, "1,24,7,7", "24,1,7,7", "group=24, pad_begin=[3,3], pad_end=[3,3]", 24);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DEPTHWISE);
+    text = text_of(t, "1,20,30,5", "20,1,5,3", "group=20, stride=[3,1], dilation=[2,2], pad_begin=[4,2], pad_end=[3,2]", 20);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DEPTHWISE);
+    text = text_of(t, "2,20,30", "20,1,5", "group=20, pad_begin=[2], pad_end=[2]", 20);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acb" }, DEPTHWISE);
+}
+
+TEST(depthwise_symbolic)
+{
+    static const char text[] = "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[16,1,5,5]  in b f32[16]\n"
+                               "c = conv(x, w, b) {group=16, pad_begin=[2,2], pad_end=[2,2]}\ny = relu(c)\nout y";
+    for (int64_t s = 1; s <= 31; s += 3)
+        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .sym = s, .n_point = 3 }, DEPTHWISE);
+}
+
+TEST(depthwise_refuses)
+{
+    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,1,3,3]\nc = conv(x, w) {group=8}\nout c", .root = "conv" },
+                 DEPTHWISE, HN_FIT_LAYOUT);
+    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,2,3,3]\nc = conv(x, w) {group=4}\nout c", .root = "conv",
+                                  .layout = "acdb" },
+                 DEPTHWISE, HN_FIT_SHAPE);
+}
+
+/* ---- timed by hand: HONE_BENCH=6 test_tactic_fast --filter bench_conv ---- */
+static void bench(hn_test *t, const char *x, const char *w, const char *attrs, int oc, const char *tactic)
+{
+    printf("%s * %s {%s}\n", x, w, attrs);
+    fast_bench(t, &(fast_case){ .text = text_of(t, x, w, attrs, oc), .root = "conv", .layout = "acdb" }, tactic);
+}
+
+TEST(bench_conv_3x3_56)
+{
+    bench(t, "1,64,56,56", "64,64,3,3", "pad_begin=[1,1], pad_end=[1,1]", 64, DIRECT);
+}
+
+TEST(bench_conv_3x3_7)
+{
+    bench(t, "1,512,7,7", "512,512,3,3", "pad_begin=[1,1], pad_end=[1,1]", 512, DIRECT);
+}
+
+TEST(bench_conv_1x1_14)
+{
+    bench(t, "1,1024,14,14", "256,1024,1,1", "", 256, DIRECT);
+}
+
+TEST(bench_conv_1x1_56)
+{
+    bench(t, "1,64,56,56", "256,64,1,1", "", 256, DIRECT);
+}
+
+TEST(bench_depthwise_56)
+{
+    bench(t, "1,96,56,56", "96,1,3,3", "group=96, pad_begin=[1,1], pad_end=[1,1]", 96, DEPTHWISE);
+}
+
+TEST(bench_depthwise_14)
+{
+    bench(t, "1,480,14,14", "480,1,5,5", "group=480, pad_begin=[2,2], pad_end=[2,2]", 480, DEPTHWISE);
+}
