@@ -142,3 +142,24 @@ TEST(integer_division_at_the_edges)
         hn_check_graph(text, NULL);
     }
 }
+
+TEST(transposed_convolutions)
+{
+    for (int i = 0; i < 3; i++) {
+        char route[32];
+        snprintf(route, sizeof route, "-layout:image=%d", i);
+        hn_check_graph("in x f32[2,20,5,6]  const w f32[20,18,3,2]  const b f32[18]\n"
+                       "y = conv_transpose(x, w, b) {stride=[2,2], pad_begin=[1,0], pad_end=[1,0], out_pad=[1,0], group=1}\n"
+                       "r = relu(y)\nout r", &(hn_run_opts){ .route = route });
+    }
+    hn_check_graph("in x f32[1,6,9]  const w f32[6,4,3]\n"
+                   "y = conv_transpose(x, w) {stride=[3], dilation=[2], group=3}\nout y", NULL);
+}
+
+TEST(products_and_convolutions_of_bytes)
+{
+    hn_check_graph("in a u8[2,5,19]  in b i8[19,33]  in za u8[]  in zb i8[33]\n"
+                   "y = matmul_int(a, b, za, zb)  f = cast(y) {to=f32}\nout y  out f", NULL);
+    hn_check_graph("in x u8[1,3,6,7]  in w i8[4,3,3,3]  in zx u8[]  in zw i8[4]\n"
+                   "y = conv_int(x, w, zx, zw) {pad_begin=[1,1], pad_end=[1,1], group=1}\nout y", NULL);
+}

@@ -5,7 +5,7 @@
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
-    if (r->root->op != HN_OP_conv) return HN_FIT_OP;
+    if (r->root->op != HN_OP_conv && r->root->op != HN_OP_conv_int) return HN_FIT_OP;
     if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
     return HN_FIT_YES;
 }
@@ -22,6 +22,8 @@ typedef struct cv {
     hn_lower *l;
     const hn_region *r;
     const hn_value *x, *w, *bias, *y;
+    bool integer;             /* conv_int */
+    const hn_value *xz, *wz;  /* its zero points or NULL */
     hn_loops_window win;
     int64_t group;
     hn_kv at[HN_MAX_RANK]; /* result */
@@ -37,6 +39,17 @@ static hn_kv value_at(cv *c, const hn_value *v, const hn_kv *at, hn_kv mask)
     hn_kidx idx;
     hn_kidx_init(&idx, v->type.rank, at);
     return hn_lower_value(c->l, v, &idx, mask);
+}
+
+/* 8-bit operands less their zero points, in i32; a filter's own where `filter` is given and there is one each. */
+static hn_kv centred(cv *c, hn_kv x, const hn_value *zero, const hn_kv *filter)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    x = hn_kb_cast(b, x, HN_I32);
+    if (!zero) return x;
+    hn_kv at[HN_MAX_RANK];
+    for (int a = 0; a < zero->type.rank; a++) at[a] = filter && zero->type.dim[a] != 1 ? *filter : hn_kb_i(b, 0);
+    return hn_kb_sub(b, x, hn_kb_cast(b, value_at(c, zero, at, HN_KV_NONE), HN_I32));
 }
 
 static void accumulate(cv *c, hn_kvar acc)
@@ -55,7 +68,11 @@ static void accumulate(cv *c, hn_kvar acc)
     const hn_kv first = hn_kb_mul(b, hn_kb_idiv(b, c->at[1], per_group), hn_lower_dim(c->l, c->w->type.dim[1]));
     at[0] = c->at[0];
     at[1] = hn_kb_add(b, first, tap[1]);
-    const hn_kv x = value_at(c, c->x, at, HN_KV_NONE), w = value_at(c, c->w, tap, HN_KV_NONE);
+    hn_kv x = value_at(c, c->x, at, HN_KV_NONE), w = value_at(c, c->w, tap, HN_KV_NONE);
+    if (c->integer) {
+        x = centred(c, x, c->xz, NULL);
+        w = centred(c, w, c->wz, &c->at[1]);
+    }
     const hn_kv sum = hn_kb_get(b, acc);
     hn_kb_set(b, acc, hn_dtype_is_float(hn_kb_dtype(b, x)) ? hn_kb_fma(b, x, w, sum) : hn_kb_add(b, sum, hn_kb_mul(b, x, w)));
     hn_kb_end(b);
@@ -69,7 +86,11 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_kb *b = hn_kb_new(ret->arena, "conv_any_naive__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    cv c = { .l = l, .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0] };
+    cv c = { .l = l, .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .y = r->root->out[0] };
+    c.integer = r->root->op == HN_OP_conv_int;
+    c.bias = c.integer ? NULL : hn_in(r->root, 2);
+    c.xz = c.integer ? hn_in(r->root, 2) : NULL;
+    c.wz = c.integer ? hn_in(r->root, 3) : NULL;
     c.group = hn_attr_i(r->root, "group");
     hn_loops_window_of(r->root, &c.win);
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, c.y, hn_loops_all(c.y)));

@@ -1,4 +1,4 @@
-/* Matrix products of any dtype, plain loops: the fallback. Vectors lie along the result's columns where b is row-major. */
+/* Matrix products of any dtype, and of 8-bit integers less their zero points, plain loops: the fallback. Vectors lie along the result's columns where b is row-major. */
 #include "tactic/cpu/loops.h"
 
 enum { P_LANES };
@@ -6,9 +6,14 @@ enum { P_LANES };
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
-    if (r->root->op != HN_OP_matmul) return HN_FIT_OP;
+    if (r->root->op != HN_OP_matmul && r->root->op != HN_OP_matmul_int) return HN_FIT_OP;
     if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
     return HN_FIT_YES;
+}
+
+static bool trans(const hn_region *r, const char *name)
+{
+    return r->root->op == HN_OP_matmul && hn_attr_i(r->root, name);
 }
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
@@ -21,7 +26,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_work w;
     hn_region_work(r, &w);
-    const double gather = hn_attr_i(r->root, "trans_b") && p[P_LANES] > 1 ? 0.2 : 1;
+    const double gather = trans(r, "trans_b") && p[P_LANES] > 1 ? 0.2 : 1;
     return hn_roofline_ns(t, w.flops, w.bytes, gather * 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.5) + 200;
 }
 
@@ -29,6 +34,7 @@ typedef struct mm {
     hn_lower *l;
     const hn_region *r;
     const hn_value *a, *b, *y;
+    const hn_value *az, *bz; /* matmul_int: zero points or NULL */
     bool ta, tb;
     hn_kv at[HN_MAX_RANK]; /* index of the result */
 } mm;
@@ -49,6 +55,30 @@ static hn_kv operand(mm *m, const hn_value *v, hn_kv row, hn_kv col, int vec_axi
     return hn_lower_value(m->l, v, &idx, mask);
 }
 
+/* A zero point: one for all, one a row of a or column of b, or with batch axes of its own. */
+static hn_kv zero_point(mm *m, const hn_value *z, hn_kv lane, bool per_row, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(m->l);
+    const int rank = z->type.rank, shift = m->y->type.rank - rank;
+    hn_kv at[HN_MAX_RANK];
+    for (int a = 0; a < rank; a++) at[a] = z->type.dim[a] == 1 ? hn_kb_i(b, 0) : m->at[HN_MAX(a + shift, 0)];
+    const int axis = rank == 1 ? 0 : per_row ? rank - 2 : rank - 1;
+    const bool varies = rank > 0 && z->type.dim[axis] != 1;
+    if (varies) at[axis] = lane;
+    hn_kidx idx;
+    hn_kidx_init(&idx, rank, at);
+    idx.lanes = lanes;
+    if (varies && !per_row) hn_kidx_vector(&idx, axis, lanes);
+    return hn_kb_splat(b, hn_kb_cast(b, hn_lower_value(m->l, z, &idx, varies && !per_row ? mask : HN_KV_NONE), HN_I32), lanes);
+}
+
+static hn_kv centred(mm *m, hn_kv x, const hn_value *z, hn_kv lane, bool per_row, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(m->l);
+    x = hn_kb_cast(b, hn_kb_splat(b, x, lanes), HN_I32);
+    return z ? hn_kb_sub(b, x, zero_point(m, z, lane, per_row, lanes, mask)) : x;
+}
+
 static hn_kv multiply_add(hn_kb *b, hn_kv x, hn_kv y, hn_kv acc)
 {
     if (hn_dtype_is_float(hn_kb_dtype(b, x))) return hn_kb_fma(b, x, y, acc);
@@ -65,8 +95,12 @@ static void body(hn_kb *b, hn_kv j, int lanes, hn_kv mask, void *user)
     const hn_kv k = hn_kb_forn(b, hn_lower_dim(m->l, m->a->type.dim[m->ta ? ra - 2 : ra - 1]));
     hn_lower_forget(m->l);
     const hn_kv i = m->at[ry - 2];
-    const hn_kv x = operand(m, m->a, m->ta ? k : i, m->ta ? i : k, -1, lanes, HN_KV_NONE);
-    const hn_kv y = operand(m, m->b, m->tb ? j : k, m->tb ? k : j, m->tb ? rb - 2 : rb - 1, lanes, mask);
+    hn_kv x = operand(m, m->a, m->ta ? k : i, m->ta ? i : k, -1, lanes, HN_KV_NONE);
+    hn_kv y = operand(m, m->b, m->tb ? j : k, m->tb ? k : j, m->tb ? rb - 2 : rb - 1, lanes, mask);
+    if (m->r->root->op == HN_OP_matmul_int) {
+        x = centred(m, x, m->az, i, true, lanes, HN_KV_NONE);
+        y = centred(m, y, m->bz, j, false, lanes, mask);
+    }
     hn_kb_set(b, acc, multiply_add(b, hn_kb_splat(b, x, lanes), hn_kb_splat(b, y, lanes), hn_kb_get(b, acc)));
     hn_kb_end(b);
     hn_kidx idx;
@@ -83,7 +117,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
     mm m = { .l = l, .r = r, .a = hn_in(r->root, 0), .b = hn_in(r->root, 1), .y = r->root->out[0],
-             .ta = hn_attr_i(r->root, "trans_a"), .tb = hn_attr_i(r->root, "trans_b") };
+             .ta = trans(r, "trans_a"), .tb = trans(r, "trans_b"),
+             .az = hn_in(r->root, 2), .bz = hn_in(r->root, 3) };
     const uint32_t outer = hn_loops_all(m.y) & ~(1u << (m.y->type.rank - 1));
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, m.y, outer));
     hn_loops_split(l, m.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), m.at);
