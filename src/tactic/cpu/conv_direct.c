@@ -13,9 +13,8 @@
  * convolutions" (2018), with padding moved to a copy that stays in the second-level cache.
  */
 #include "tactic/cpu/conv.h"
+#include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
-
-#include <math.h>
 
 enum { P_MR, P_NV, P_VL, P_FLAT };
 enum { MAX_ROWS = 28, MAX_NV = 6, MAX_ACC = 31 };
@@ -100,31 +99,23 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     return acc >= 8 || p[P_MR] >= k.strip || p[P_VL] < lanes;
 }
 
-/* Cycles of one tile a step of the reduction: multiply-adds, their latency, the loads that feed them. */
-static double step_cycles(const hn_target *t, int64_t mr, int64_t nv, int64_t vl)
-{
-    const double fma = (double)(mr * nv) * (double)vl * 4 / t->vec_bytes * (t->vec_bytes > 32 ? 1 : 0.5);
-    const double latency = 4, load = ((double)mr + (double)nv * (vl > 8 ? 2 : 1)) / 2;
-    return fmax(fma, fmax(latency, load));
-}
-
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_conv c;
     hn_conv_of(r, &c);
     const blocks k = blocks_of(&c, t, p);
-    const double per_cycle = t->vec_bytes > 32 ? 2.0 * t->vec_bytes / 4 : 4.0 * t->vec_bytes / 4; /* flops */
-    const double ghz = t->peak_gflops / per_cycle;
+    const double ghz = hn_cycles_ghz(t);
     const double taps = (double)(c.cg * c.kh * c.kw), nr = (double)(p[P_NV] * p[P_VL]);
     const int64_t strips = c.n_opt * k.n * (p[P_FLAT] ? 1 : k.rows), full = k.strip / p[P_MR], rest = k.strip % p[P_MR];
     const int64_t whole = c.og / (p[P_NV] * p[P_VL]), left = c.og % (p[P_NV] * p[P_VL]);
+    const double shared = hn_cycles_conflict(t, p[P_MR], 4 * c.xi.elems * c.sw);
     double cycles = 0;
     for (int last = 0; last < 2; last++) {
         const int64_t nv = last ? (left + p[P_VL] - 1) / p[P_VL] : p[P_NV], count = last ? left > 0 : whole;
         if (!count) continue;
-        const double tile = taps * step_cycles(t, p[P_MR], nv, p[P_VL]) + (double)(p[P_MR] * nv) * 2 + 20 +
+        const double tile = taps * hn_cycles_step(t, p[P_MR], nv, p[P_VL], (int64_t)taps) * shared + (double)(p[P_MR] * nv) * 2 + 20 +
                             (p[P_FLAT] && !k.linear ? 6.0 * (double)p[P_MR] : 0);
-        const double end = rest ? taps * step_cycles(t, rest, nv, p[P_VL]) + (double)(rest * nv) * 2 + 20 : 0;
+        const double end = rest ? taps * hn_cycles_step(t, rest, nv, p[P_VL], (int64_t)taps) * shared + (double)(rest * nv) * 2 + 20 : 0;
         cycles += (double)count * ((double)full * tile + end);
     }
     const double copied = c.padded ? (double)(c.n_opt * k.n * hn_conv_rows_in(&c, k.rows) * c.c * ((k.panels * c.group + k.per - 1) / k.per)) * (double)(c.ow_opt * c.sw + c.kw) : 0;

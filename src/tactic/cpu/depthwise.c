@@ -10,6 +10,7 @@
  * that exist. The copy pays where the ends are much of the row, or where many channels put all columns into few cache sets.
  */
 #include "tactic/cpu/conv.h"
+#include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
 
 #include <math.h>
@@ -81,7 +82,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_conv c;
     hn_conv_of(r, &c);
-    const double ghz = t->peak_gflops / (t->vec_bytes > 32 ? 2.0 * t->vec_bytes / 4 : 4.0 * t->vec_bytes / 4);
+    const double ghz = hn_cycles_ghz(t);
     const double unit = (double)p[P_NV] * (p[P_VL] > 8 ? 1 : 0.5), kw = (double)c.kw;
     const int64_t inner = p[P_COPY] ? c.ow_opt : inner_columns(&c), rows = rows_of(&c, t, p);
     const int64_t sizes[2] = { p[P_PX], inner % p[P_PX] }, count[2] = { inner / p[P_PX], inner % p[P_PX] > 0 };

@@ -9,12 +9,13 @@
  * what mr*nv multiply-adds a step need; only registers and first-level lines are blocked for. Goto and van de Geijn (2008)
  * with kc = K. Rows of A are used in place of a packed copy where that is as good (few column panels).
  */
+#include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
 
 #include <string.h>
 
-enum { P_MR, P_NV, P_MC, P_PACK };
-enum { UNROLL = 4, MAX_ROWS = 16, MAX_NV = 8 };
+enum { P_MR, P_NV, P_PACK };
+enum { UNROLL = 4, MAX_ROWS = 16, MAX_NV = 8, USUAL_ROWS = 32 };
 
 /* ---- what fits ---- */
 typedef struct shape {
@@ -33,6 +34,8 @@ static bool shape_of(const hn_region *r, shape *s)
     if (b->type.rank != 2 || s->k <= 0 || s->n <= 0) return false;
     s->m = hn_loops_extent(r, a, hn_loops_all(a) & ~(1u << (a->type.rank - 1)));
     s->m_opt = hn_region_opt(r, s->m);
+    /* Nobody said how many rows are usual: tiles for some, single rows still run at one row's speed. */
+    if (!hn_dim_is_const(s->m) && s->m_opt <= 1) s->m_opt = USUAL_ROWS;
     return true;
 }
 
@@ -54,22 +57,23 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
-    const bool wide = t->n_vreg >= 32;
-    const int64_t mr_wide[] = { 1, 2, 4, 6, 8, 12, 14 }, mr_narrow[] = { 1, 2, 4, 6 };
-    const int64_t nv[] = { 1, 2, 3, 4 }, mc[] = { 48, 96, 192 }, pack[] = { 0, 1 };
+    static const int64_t wide[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14 }, narrow[] = { 1, 2, 3, 4, 5, 6 };
+    static const int64_t nv[] = { 1, 2, 3, 4, 6 }, pack[] = { 0, 1 };
     (void)r;
-    hn_space_add_list(ret, "mr", wide ? 7 : 4, wide ? mr_wide : mr_narrow);
-    hn_space_add_list(ret, "nv", 4, nv);
-    hn_space_add_list(ret, "mc", 3, mc);
+    if (t->n_vreg >= 32) hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
+    else hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
+    hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 5 : 3, nv);
     hn_space_add_list(ret, "pack", 2, pack);
 }
 
-static int64_t row_block(const shape *s, const int64_t *p)
+/* Rows of a tile: a third of the second-level cache, shared out evenly. */
+static int64_t row_block(const shape *s, const hn_target *t, const int64_t *p)
 {
-    const int64_t mr = p[P_MR];
-    int64_t mc = p[P_MC] / mr * mr;
-    if (hn_dim_is_const(s->m)) mc = HN_MIN(mc, (s->m + mr - 1) / mr * mr);
-    return HN_MAX(mc, mr);
+    enum { MOST = 192, LEAST = 24 };
+    const int64_t mr = p[P_MR], fit = HN_MAX(LEAST, HN_MIN(MOST, t->l2_bytes / 3 / (4 * s->k)));
+    const int64_t blocks = (HN_MAX(s->m_opt, 1) + fit - 1) / fit, even = (HN_MAX(s->m_opt, 1) + blocks - 1) / blocks;
+    const int64_t mc = hn_dim_is_const(s->m) || s->m_opt > fit ? even : fit;
+    return (mc + mr - 1) / mr * mr;
 }
 
 /* Accumulators, B vectors and one broadcast must fit the registers; ten chains hide the latency of two multiply-add pipes. */
@@ -81,26 +85,29 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     if (chains + p[P_NV] + 1 > t->n_vreg) return false;
     if (p[P_MR] > s.m_opt && p[P_MR] > 1) return false;
     if (p[P_NV] > 1 && (p[P_NV] - 1) * lanes >= s.n) return false;
-    if (p[P_MC] > 48 && p[P_MC] >= 2 * s.m_opt) return false;
-    if (p[P_PACK] && s.m_opt < 8) return false;
-    return s.m_opt * (s.n / lanes + 1) < 10 * p[P_MR] || chains >= 8 || p[P_MR] >= s.m_opt;
+    if (p[P_PACK] && (s.m_opt < 2 * p[P_MR] || hn_cycles_conflict(t, p[P_MR], 4 * s.k) <= 1)) return false;
+    return chains >= 8 || p[P_MR] >= s.m_opt || (p[P_NV] + 1) * lanes > s.n;
 }
 
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     shape s;
     shape_of(r, &s);
-    const double lanes = t->vec_bytes / 4.0, mr = (double)p[P_MR], nr = (double)p[P_NV] * lanes;
-    const double rows = mr * (double)((s.m_opt + p[P_MR] - 1) / p[P_MR]), cols = nr * (double)(int64_t)((s.n + nr - 1) / nr);
-    const double chains = mr * (double)p[P_NV];
-    const double latency = chains < 8 ? chains / 8 : 1;        /* too few chains wait for each other */
-    const double loads = mr + (double)p[P_NV] > chains ? chains / (mr + (double)p[P_NV]) : 1; /* two loads a cycle */
-    const double conflict = !p[P_PACK] && s.k % 1024 == 0 && mr > 6 ? 0.7 : 1; /* rows a multiple of 4 KiB apart share sets */
-    const double fma = 2 * rows * cols * (double)s.k / t->peak_gflops / (0.92 * latency * loads * conflict);
-    const double bytes_b = 4.0 * (double)s.k * cols * (double)((s.m_opt + p[P_MC] - 1) / p[P_MC]);
-    const double memory = (bytes_b + 4.0 * (double)s.m_opt * (double)(s.k + s.n)) / (3 * t->bandwidth_gbs);
-    const double pack = p[P_PACK] ? (double)(s.m_opt * s.k) * 0.15 : 0; /* ns an element, measured on Zen 3 */
-    return (fma > memory ? fma : memory) + pack + 150;
+    const int64_t lanes = t->vec_bytes / 4, nr = p[P_NV] * lanes, mc = row_block(&s, t, p);
+    const int64_t full = s.m_opt / p[P_MR], rest = s.m_opt % p[P_MR], left = s.n % nr;
+    const double shared = p[P_PACK] ? 1 : hn_cycles_conflict(t, p[P_MR], 4 * s.k);
+    double cycles = 0;
+    for (int last = 0; last < 2; last++) {
+        const int64_t nv = last ? (left + lanes - 1) / lanes : p[P_NV], count = last ? left > 0 : s.n / nr;
+        const double k = (double)s.k * shared;
+        const double tile = k * hn_cycles_step(t, p[P_MR], nv, lanes, s.k) + 2.0 * (double)(p[P_MR] * nv) + 20;
+        const double end = rest ? k * hn_cycles_step(t, rest, nv, lanes, s.k) + 2.0 * (double)(rest * nv) + 20 : 0;
+        cycles += (double)count * ((double)full * tile + end);
+    }
+    const double columns = (double)((s.n + nr - 1) / nr * nr), blocks = (double)((s.m_opt + mc - 1) / mc);
+    const double memory = 4 * (double)s.k * columns * (0.5 + 0.1 * blocks) / t->bandwidth_gbs;
+    const double fma = cycles / hn_cycles_ghz(t) / 0.93;
+    return (fma > memory ? fma + 0.2 * memory : memory + 0.2 * fma) + (p[P_PACK] ? (double)(s.m_opt * s.k) * 0.15 : 0) + 150;
 }
 
 /* ---- emission ---- */
@@ -116,16 +123,22 @@ typedef struct gemm {
     hn_kv a_base, b_base;       /* element offsets of the microkernel's operands */
 } gemm;
 
+/* Vectors of a panel that hold columns. */
+static int vectors(const gemm *g, bool last_panel)
+{
+    return last_panel ? (int)((g->s.n % (g->nv * g->lanes) + g->lanes - 1) / g->lanes) : g->nv;
+}
+
 /* One k step: nv loads of B, a broadcast of A for each row. */
-static void step(gemm *g, int rows, hn_kvar *acc, hn_kv a_at, hn_kv b_at)
+static void step(gemm *g, int rows, int nv, hn_kvar *acc, hn_kv a_at, hn_kv b_at)
 {
     hn_kb *b = g->b;
     hn_kv bv[MAX_NV];
-    for (int v = 0; v < g->nv; v++) bv[v] = hn_kb_load(b, g->panel, hn_kb_addi(b, b_at, v * g->lanes), g->lanes);
+    for (int v = 0; v < nv; v++) bv[v] = hn_kb_load(b, g->panel, hn_kb_addi(b, b_at, v * g->lanes), g->lanes);
     for (int i = 0; i < rows; i++) {
         const hn_kv at = hn_kb_addi(b, a_at, g->pack ? i : (int64_t)i * g->s.k);
         const hn_kv av = hn_kb_load_splat(b, g->pack ? g->scratch : g->a, at, g->lanes);
-        for (int v = 0; v < g->nv; v++) {
+        for (int v = 0; v < nv; v++) {
             hn_kvar *x = &acc[i * g->nv + v];
             hn_kb_set(b, *x, hn_kb_fma(b, av, bv[v], hn_kb_get(b, *x)));
         }
@@ -141,9 +154,8 @@ static void store_rows(gemm *g, int rows, const hn_kvar *acc, bool last_panel)
     for (int i = 0; i < rows; i++) {
         hn_kv at[HN_MAX_RANK];
         if (rank > 1) hn_loops_split(g->l, y, outer, hn_kb_addi(b, g->row0, i), at);
-        for (int v = 0; v < g->nv; v++) {
-            const int64_t left = g->s.n - (g->s.n / (g->nv * g->lanes)) * (g->nv * g->lanes) - (int64_t)v * g->lanes;
-            if (last_panel && left <= 0) continue;
+        for (int v = 0; v < vectors(g, last_panel); v++) {
+            const int64_t left = g->s.n % (g->nv * g->lanes) - (int64_t)v * g->lanes;
             at[rank - 1] = hn_kb_addi(b, g->col0, (int64_t)v * g->lanes);
             hn_kidx idx;
             hn_kidx_init(&idx, rank, at);
@@ -167,11 +179,11 @@ static void micro(gemm *g, int rows, bool last_panel)
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
     for (int u = 0; u < UNROLL; u++) {
         const hn_kv ku = hn_kb_addi(b, k, u);
-        step(g, rows, acc, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)), hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
+        step(g, rows, vectors(g, last_panel), acc, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)), hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
     }
     hn_kb_end(b);
     for (int64_t ku = whole; ku < g->s.k; ku++)
-        step(g, rows, acc, hn_kb_addi(b, g->a_base, ku * a_step), hn_kb_addi(b, g->b_base, ku * nr));
+        step(g, rows, vectors(g, last_panel), acc, hn_kb_addi(b, g->a_base, ku * a_step), hn_kb_addi(b, g->b_base, ku * nr));
     store_rows(g, rows, acc, last_panel);
 }
 
@@ -201,7 +213,28 @@ static void at_row(gemm *g, hn_kv first, hn_kv row)
     g->a_base = g->pack ? hn_kb_muli(b, row, g->s.k) : hn_kb_muli(b, g->row0, g->s.k);
 }
 
-/* Row blocks of mr, then what is left: exactly when M is known, one row at a time otherwise. */
+/* Fewer than mr rows of a matrix whose extent is not known, or a tile moved back over finished ones. The packed copy of a part
+ * block interleaves mr rows, so both read A itself. */
+static void rest_of_block(gemm *g, hn_kv first, hn_kv whole, hn_kv count, hn_kv is_last)
+{
+    hn_kb *b = g->b;
+    const bool pack = g->pack;
+    g->pack = false;
+    hn_kb_if(b, hn_kb_lt(b, whole, count));
+    hn_kb_if(b, hn_kb_ge(b, g->m, hn_kb_i(b, g->mr)));
+    at_row(g, first, hn_kb_addi(b, count, -g->mr));
+    both_panels(g, g->mr, is_last);
+    hn_kb_else(b);
+    const hn_kv j = hn_kb_for(b, whole, count, 1);
+    at_row(g, first, j);
+    both_panels(g, 1, is_last);
+    hn_kb_end(b);
+    hn_kb_end(b);
+    hn_kb_end(b);
+    g->pack = pack;
+}
+
+/* Row blocks of mr, then what is left: a tile of its size when M is known. */
 static void rows_of_block(gemm *g, hn_kv first, hn_kv count, hn_kv is_last)
 {
     hn_kb *b = g->b;
@@ -211,23 +244,14 @@ static void rows_of_block(gemm *g, hn_kv first, hn_kv count, hn_kv is_last)
     both_panels(g, g->mr, is_last);
     hn_kb_end(b);
     if (g->mr == 1) return;
-    const int64_t rest = hn_dim_is_const(g->s.m) ? g->s.m % g->mr : -1;
-    if (rest == 0) return;
-    const bool pack = g->pack;
-    if (rest > 0) {
+    if (!hn_dim_is_const(g->s.m)) {
+        rest_of_block(g, first, whole, count, is_last);
+    } else if (g->s.m % g->mr) {
         hn_kb_if(b, hn_kb_lt(b, whole, count));
         at_row(g, first, whole);
-        both_panels(g, (int)rest, is_last);
+        both_panels(g, (int)(g->s.m % g->mr), is_last);
         hn_kb_end(b);
-        return;
     }
-    /* The packed copy of a part block interleaves mr rows: read A itself, row by row. */
-    g->pack = false;
-    const hn_kv j = hn_kb_for(b, whole, count, 1);
-    at_row(g, first, j);
-    both_panels(g, 1, is_last);
-    hn_kb_end(b);
-    g->pack = pack;
 }
 
 /* [mc/mr][K][mr]; rows past M repeat the last one, their results are never stored. */
@@ -293,7 +317,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (!b || !l) return HN_NOMEM(dg);
     gemm g = { .l = l, .b = b, .r = r, .mr = (int)p[P_MR], .nv = (int)p[P_NV], .lanes = t->vec_bytes / 4, .pack = p[P_PACK] };
     shape_of(r, &g.s);
-    const int64_t mc = row_block(&g.s, p), nr = (int64_t)g.nv * g.lanes;
+    const int64_t mc = row_block(&g.s, t, p), nr = (int64_t)g.nv * g.lanes;
     const char *recipe = hn_arena_printf(ret->arena, "gemm_b_f32_n%lld_t%d", (long long)nr, g.s.tb);
     const hn_blob blob = { hn_region_operand(r, hn_in(r->root, 1)), recipe, packed_bytes(&g.s, nr) };
     if (!recipe || !hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);

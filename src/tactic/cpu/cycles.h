@@ -1,0 +1,14 @@
+/* Predicting register-blocked kernels in cycles: ranks the points of a space, measured time decides. */
+#ifndef HN_TACTIC_CPU_CYCLES_H
+#define HN_TACTIC_CPU_CYCLES_H
+
+#include "tactic/tactic.h"
+
+/** Clock that the measured multiply-add peak stands for, in cycles a nanosecond. */
+double hn_cycles_ghz(const hn_target *t);
+/** One reduction step of a tile: mr broadcasts times nv vectors of vl lanes, over `depth` steps in all. */
+double hn_cycles_step(const hn_target *t, int64_t mr, int64_t nv, int64_t vl, int64_t depth);
+/** Slowdown when mr streams lie `stride` bytes apart: those that share a cache set drive each other out. */
+double hn_cycles_conflict(const hn_target *t, int64_t mr, int64_t stride);
+
+#endif
