@@ -81,6 +81,29 @@ TEST(direct_symbolic)
         fast_check(t, &(fast_case){ .text = one, .root = "conv", .layout = "acdb", .sym = s, .n_point = 3 }, DIRECT);
 }
 
+TEST(direct_transposed)
+{
+    static const char *const text[] = {
+        "in x f32[2,24,5,6]  in w f32[24,20,2,2]  in b f32[20]\nc = conv_transpose(x, w, b) {stride=[2,2]}  y = relu(c)\nout y",
+        "in x f32[1,16,7,5]  in w f32[16,9,3,3]\nc = conv_transpose(x, w) {stride=[2,1], pad_begin=[1,1], pad_end=[1,1], out_pad=[1,0]}\nout c",
+        "in x f32[1,8,4,4]  in w f32[8,12,5,4]\nc = conv_transpose(x, w) {stride=[3,2], pad_begin=[2,0], pad_end=[1,1]}\nout c",
+        "in x f32[1,8,4,4]  in w f32[8,12,1,2]\nc = conv_transpose(x, w) {stride=[2,3], out_pad=[1,2]}\nout c",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++)
+        fast_check(t, &(fast_case){ .text = text[i], .root = "conv_transpose", .layout = "acdb" }, DIRECT);
+    fast_check(t, &(fast_case){ .text = text[0], .root = "conv_transpose" }, DIRECT);
+    fast_check(t, &(fast_case){ .text = "in x f32[2,8,14]  in w f32[8,12,8]\nc = conv_transpose(x, w) {stride=[4], pad_begin=[2], pad_end=[2]}\nout c",
+                                .root = "conv_transpose", .layout = "acb" }, DIRECT);
+}
+
+TEST(direct_transposed_symbolic)
+{
+    static const char text[] = "sym h [1,14,99]\nin x f32[1,8,h,h]  in w f32[8,12,4,2]\n"
+                               "c = conv_transpose(x, w) {stride=[2,2], pad_begin=[1,0], pad_end=[1,0]}\nout c";
+    for (int64_t s = 1; s < 20; s += 5)
+        fast_check(t, &(fast_case){ .text = text, .root = "conv_transpose", .layout = "acdb", .sym = s, .n_point = 3 }, DIRECT);
+}
+
 TEST(direct_refuses)
 {
     fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,1,3,3]\nc = conv(x, w) {group=8}\nout c", .root = "conv" }, DIRECT,

@@ -78,9 +78,9 @@ static void extents_of(const hn_region *r, hn_conv *c)
     c->ow_opt = usual(r, c->ow);
 }
 
-hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
+/* What both kinds need: f32 images of known channels, constant filters in an operand. */
+static hn_fit operands_of(const hn_region *r, hn_conv *c)
 {
-    if (r->root->op != HN_OP_conv) return HN_FIT_OP;
     *c = (hn_conv){ .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0] };
     const int rank = c->x->type.rank;
     if (c->x->type.dtype != HN_F32) return HN_FIT_DTYPE;
@@ -90,20 +90,95 @@ hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
     c->w_operand = hn_region_operand(r, c->w);
     if (c->x_operand < 0) return HN_FIT_EPILOGUE;
     if (c->w_operand < 0 || !r->data[c->w_operand] || !hn_layout_is_plain(&c->w->layout)) return HN_FIT_NOT_CONST;
-    if (!hn_dim_is_const(c->x->type.dim[1])) return HN_FIT_SYMBOLIC;
-    c->c = c->x->type.dim[1];
-    c->oc = c->w->type.dim[0];
-    c->group = hn_attr_i(r->root, "group");
-    c->cg = c->c / c->group;
-    c->og = c->oc / c->group;
+    if (!hn_dim_is_const(c->x->type.dim[1]) || !hn_dim_is_const(c->y->type.dim[1])) return HN_FIT_SYMBOLIC;
     for (int i = 0; i < rank; i++)
         if (c->w->type.dim[i] <= 0) return HN_FIT_SHAPE;
-    window_of(r, c);
-    extents_of(r, c);
+    c->c = c->x->type.dim[1];
+    c->oc = c->y->type.dim[1];
     c->xi = hn_conv_image_of(c->x);
     c->yi = hn_conv_image_of(c->y);
     if (!c->xi.ok || !c->yi.ok) return HN_FIT_LAYOUT;
     return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
+}
+
+hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
+{
+    if (r->root->op != HN_OP_conv) return HN_FIT_OP;
+    const hn_fit fit = operands_of(r, c);
+    if (fit != HN_FIT_YES) return fit;
+    c->group = hn_attr_i(r->root, "group");
+    c->cg = c->c / c->group;
+    c->og = c->oc / c->group;
+    window_of(r, c);
+    extents_of(r, c);
+    return HN_FIT_YES;
+}
+
+/*
+ * y[o], o + pad = place * s + p: the taps k = p + s*t meet x[place - t]. With the T = ceil(k / s) taps of a phase turned round
+ * this is a convolution of stride 1 whose window ends at the place itself; phases with fewer taps get zeros.
+ */
+static hn_fit phases_of(const hn_region *r, hn_conv *c)
+{
+    hn_symtab *t = r->g->syms;
+    int64_t pad[2] = { 0, 0 };
+    for (int i = 0; i < (c->has_columns ? 2 : 1); i++) {
+        if (!hn_dim_known(t, entry(r->root, "pad_begin", i, 0), &pad[i])) return HN_FIT_SYMBOLIC;
+        if (entry(r->root, "dilation", i, 1) != 1 || pad[i] < 0) return HN_FIT_ATTRIBUTE;
+    }
+    c->transposed = true;
+    c->up_h = entry(r->root, "stride", 0, 1);
+    c->up_w = c->has_columns ? entry(r->root, "stride", 1, 1) : 1;
+    c->crop_h = pad[0];
+    c->crop_w = pad[1];
+    c->full_kh = c->w->type.dim[2];
+    c->full_kw = c->has_columns ? c->w->type.dim[3] : 1;
+    c->kh = (c->full_kh + c->up_h - 1) / c->up_h;
+    c->kw = (c->full_kw + c->up_w - 1) / c->up_w;
+    c->sh = c->sw = c->dh = c->dw = 1;
+    c->ph = c->kh - 1;
+    c->pw = c->kw - 1;
+    /* One tap a phase and as many places as inputs: nothing reaches outside. */
+    c->padded = c->kh > 1 || c->kw > 1;
+    return HN_FIT_YES;
+}
+
+static hn_dim places_of(hn_symtab *t, hn_dim out, int64_t crop, int64_t up)
+{
+    return hn_dim_add(t, hn_dim_floordiv(t, hn_dim_add(t, hn_dim_sub(t, out, 1), crop), up), 1);
+}
+
+hn_fit hn_conv_transpose_of(const hn_region *r, hn_conv *c)
+{
+    if (r->root->op != HN_OP_conv_transpose) return HN_FIT_OP;
+    hn_fit fit = operands_of(r, c);
+    if (fit != HN_FIT_YES) return fit;
+    if (hn_attr_i(r->root, "group") != 1) return HN_FIT_ATTRIBUTE;
+    fit = phases_of(r, c);
+    if (fit != HN_FIT_YES) return fit;
+    c->group = c->up_h * c->up_w;
+    c->cg = c->c;
+    c->og = c->oc;
+    extents_of(r, c);
+    hn_symtab *t = r->g->syms;
+    c->oh = places_of(t, c->oh, c->crop_h, c->up_h);
+    if (c->has_columns) c->ow = places_of(t, c->ow, c->crop_w, c->up_w);
+    c->oh_opt = usual(r, c->oh);
+    c->ow_opt = usual(r, c->ow);
+    if (c->oh != c->xh || c->ow != c->xw) c->padded = true;
+    return HN_FIT_YES;
+}
+
+hn_fit hn_conv_any_of(const hn_region *r, hn_conv *c)
+{
+    return r->root->op == HN_OP_conv_transpose ? hn_conv_transpose_of(r, c) : hn_conv_of(r, c);
+}
+
+float hn_conv_weight(const hn_conv *c, const float *w, int64_t g, int64_t o, int64_t ic, int64_t i, int64_t j)
+{
+    if (!c->transposed) return w[(((g * c->og + o) * c->cg + ic) * c->kh + i) * c->kw + j];
+    const int64_t kh = g / c->up_w + c->up_h * (c->kh - 1 - i), kw = g % c->up_w + c->up_w * (c->kw - 1 - j);
+    return kh < c->full_kh && kw < c->full_kw ? w[((ic * c->og + o) * c->full_kh + kh) * c->full_kw + kw] : 0;
 }
 
 void hn_conv_index(const hn_conv *c, hn_kv n, hn_kv ch, hn_kv row, hn_kv col, hn_kidx *ret)

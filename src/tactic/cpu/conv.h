@@ -30,10 +30,21 @@ typedef struct hn_conv {
     bool padded;                /* some tap may fall outside */
     hn_conv_image xi, yi;
     int64_t n_opt, oh_opt, ow_opt;
+    /* A transposed convolution as one that is not: every place yields up_h * up_w outputs, one a phase, each with a kernel of
+     * its own over the same input. oh and ow count places; output row = place * up_h + phase - crop_h where that exists. */
+    bool transposed;
+    int64_t up_h, up_w, crop_h, crop_w;
+    int64_t full_kh, full_kw;   /* of the stored filters */
 } hn_conv;
 
 /** False when the node is no 1-d or 2-d f32 convolution with known channels and constant weights in an operand. */
 hn_fit hn_conv_of(const hn_region *r, hn_conv *c);
+/** The same for conv_transpose without groups or dilation: group counts phases, og is all output channels. */
+hn_fit hn_conv_transpose_of(const hn_region *r, hn_conv *c);
+/** Either, by the root's op. */
+hn_fit hn_conv_any_of(const hn_region *r, hn_conv *c);
+/** Weight of output channel o (of group or phase g), input channel ic (of the group), tap (i, j). */
+float hn_conv_weight(const hn_conv *c, const float *w, int64_t g, int64_t o, int64_t ic, int64_t i, int64_t j);
 hn_conv_image hn_conv_image_of(const hn_value *v);
 /** Index of one output place: at[] = n, channel, row, column. */
 void hn_conv_index(const hn_conv *c, hn_kv n, hn_kv ch, hn_kv row, hn_kv col, hn_kidx *ret);

@@ -9,7 +9,7 @@
  *
  * Weights are packed [panel][plane][kh][kw][element][nr] in the order in which the image is stored, so that one loop nest
  * serves channels-last, blocked and plain images; neighbouring loops whose strides fit merge (a 3x3 window over channels-last
- * storage is three runs of 3*C elements). No im2col: Zhang et al., "High performance zero-memory overhead direct
+ * storage is three runs of 3*C elements). A transposed convolution is one whose panels belong to phases (conv.h). No im2col: Zhang et al., "High performance zero-memory overhead direct
  * convolutions" (2018), with padding moved to a copy that stays in the second-level cache.
  */
 #include "tactic/cpu/conv.h"
@@ -28,10 +28,10 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     hn_conv c;
     (void)t;
-    const hn_fit fit = hn_conv_of(r, &c);
+    const hn_fit fit = hn_conv_any_of(r, &c);
     if (fit != HN_FIT_YES) return fit;
     if (c.og < 4 && c.cg < 4) return HN_FIT_TOO_SMALL;
-    if (c.group > 1 && c.xi.block && c.cg % c.xi.block) return HN_FIT_SHAPE;
+    if (!c.transposed && c.group > 1 && c.xi.block && c.cg % c.xi.block) return HN_FIT_SHAPE;
     return HN_FIT_YES;
 }
 
@@ -84,7 +84,7 @@ static blocks blocks_of(const hn_conv *c, const hn_target *t, const int64_t *p)
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_conv c;
-    if (hn_conv_of(r, &c) != HN_FIT_YES) return false;
+    if (hn_conv_any_of(r, &c) != HN_FIT_YES) return false;
     const int64_t acc = p[P_MR] * p[P_NV], lanes = t->vec_bytes / 4;
     if (acc + (p[P_NV] > 1 ? p[P_NV] + 1 : 2) > t->n_vreg) return false;
     if (p[P_VL] > 4 && p[P_VL] / 2 >= c.og) return false;
@@ -102,7 +102,7 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_conv c;
-    hn_conv_of(r, &c);
+    hn_conv_any_of(r, &c);
     const blocks k = blocks_of(&c, t, p);
     const double ghz = hn_cycles_ghz(t);
     const double taps = (double)(c.cg * c.kh * c.kw), nr = (double)(p[P_NV] * p[P_VL]);
@@ -143,6 +143,7 @@ typedef struct direct {
     int n_nest;
     int64_t taps;
     hn_kv n, row0, oc0, w_base; /* of the tile */
+    hn_kv phase_h, phase_w;     /* transposed: of the panel, less what is cropped */
     hn_kv x_base;               /* group's first element in src */
     hn_kv place[MAX_ROWS];      /* flat: offsets of the places of the tile; else only the first */
 } direct;
@@ -261,6 +262,22 @@ static hn_kv channel_mask(direct *d, int v)
     return left < d->vl ? hn_kb_tail_mask(d->b, hn_kb_i(d->b, 0), hn_kb_i(d->b, left), d->vl) : HN_KV_NONE;
 }
 
+/* From a place to the output of the panel's phase there; yields whether the image has it, NONE where it always does. */
+static hn_kv output_of_place(direct *d, hn_kv *row, hn_kv *col)
+{
+    hn_kb *b = d->b;
+    hn_symtab *syms = d->r->g->syms;
+    const hn_conv *c = &d->c;
+    const hn_dim oh = c->y->type.dim[2], ow = c->has_columns ? c->y->type.dim[3] : 1;
+    *row = hn_kb_add(b, hn_kb_muli(b, *row, c->up_h), d->phase_h);
+    *col = hn_kb_add(b, hn_kb_muli(b, *col, c->up_w), d->phase_w);
+    if (c->crop_h == 0 && c->crop_w == 0 && oh == hn_dim_mul(syms, c->oh, c->up_h) && ow == hn_dim_mul(syms, c->ow, c->up_w))
+        return HN_KV_NONE;
+    const hn_kv low = hn_kb_and(b, hn_kb_ge(b, *row, hn_kb_i(b, 0)), hn_kb_ge(b, *col, hn_kb_i(b, 0)));
+    const hn_kv high = hn_kb_and(b, hn_kb_lt(b, *row, hn_lower_dim(d->l, oh)), hn_kb_lt(b, *col, hn_lower_dim(d->l, ow)));
+    return hn_kb_and(b, low, high);
+}
+
 static void store(direct *d, const micro *m, const hn_kv *row, const hn_kv *col, bool last_panel)
 {
     hn_kb *b = d->b;
@@ -273,19 +290,24 @@ static void store(direct *d, const micro *m, const hn_kv *row, const hn_kv *col,
         hn_lower_forget(d->l);
         bias[v] = hn_lower_value(d->l, d->c.bias, &at, last_panel ? channel_mask(d, v) : HN_KV_NONE);
     }
-    for (int i = 0; i < m->rows; i++)
+    for (int i = 0; i < m->rows; i++) {
+        hn_kv at_row = row[i], at_col = col[i];
+        const hn_kv exists = d->c.transposed ? output_of_place(d, &at_row, &at_col) : HN_KV_NONE;
+        if (hn_kv_is(exists)) hn_kb_if(b, exists);
         for (int v = 0; v < m->nv; v++) {
             hn_kidx idx;
             const hn_kv oc = hn_kb_addi(b, d->oc0, (int64_t)v * d->vl);
             hn_kv sum = hn_kb_get(b, m->acc[i * m->nv + v]);
             const hn_kv mask = last_panel ? channel_mask(d, v) : HN_KV_NONE;
             if (d->c.bias) sum = hn_kb_add(b, sum, bias[v]);
-            hn_conv_index(&d->c, d->n, oc, row[i], col[i], &idx);
+            hn_conv_index(&d->c, d->n, oc, at_row, at_col, &idx);
             hn_kidx_vector(&idx, 1, d->vl);
-            idx.aligned = d->c.og % d->vl == 0 || d->c.group == 1;
+            idx.aligned = d->c.og % d->vl == 0 || d->c.group == 1 || d->c.transposed;
             hn_lower_seed(d->l, d->c.y, sum);
             hn_lower_store(d->l, &idx, mask);
         }
+        if (hn_kv_is(exists)) hn_kb_end(b);
+    }
 }
 
 /* `rows` places from place p of the strip, nv vectors of channels. strip_row: output row of the strip, within the block. */
@@ -372,6 +394,7 @@ static void panel(direct *d, hn_kv count, hn_kv q)
 
 static hn_kv group_offset(direct *d, hn_kv g)
 {
+    if (d->c.transposed) return hn_kb_i(d->b, 0);
     const int64_t per = d->c.xi.block ? d->c.cg / d->c.xi.block : d->c.cg;
     return d->c.xi.planes > 1 ? hn_kb_mul(d->b, hn_kb_muli(d->b, g, per), d->src.plane) : hn_kb_muli(d->b, g, per);
 }
@@ -400,7 +423,11 @@ static void panels_of_tile(direct *d, hn_kv first, hn_kv count)
     const hn_kv pq = d->k.per > 1 ? hn_kb_for(b, first, end, 1) : first;
     const hn_kv g = hn_kb_idiv(b, pq, hn_kb_i(b, d->k.panels)), q = hn_kb_imod(b, pq, hn_kb_i(b, d->k.panels));
     d->x_base = hn_kb_add(b, d->src.base, group_offset(d, g));
-    d->oc0 = hn_kb_add(b, hn_kb_muli(b, g, d->c.og), hn_kb_muli(b, q, nr));
+    d->oc0 = hn_kb_add(b, d->c.transposed ? hn_kb_i(b, 0) : hn_kb_muli(b, g, d->c.og), hn_kb_muli(b, q, nr));
+    if (d->c.transposed) {
+        d->phase_h = hn_kb_addi(b, hn_kb_idiv(b, g, hn_kb_i(b, d->c.up_w)), -d->c.crop_h);
+        d->phase_w = hn_kb_addi(b, hn_kb_imod(b, g, hn_kb_i(b, d->c.up_w)), -d->c.crop_w);
+    }
     d->w_base = hn_kb_muli(b, pq, nr * d->taps);
     panel(d, count, q);
     if (d->k.per > 1) hn_kb_end(b);
@@ -433,13 +460,13 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
     direct d = { .l = l, .b = b, .r = r, .mr = (int)p[P_MR], .nv = (int)p[P_NV], .vl = (int)p[P_VL], .flat = p[P_FLAT] };
-    hn_conv_of(r, &d.c);
+    hn_conv_any_of(r, &d.c);
     d.k = blocks_of(&d.c, t, p);
     d.taps = d.c.cg * d.c.kh * d.c.kw;
     const int64_t nr = (int64_t)d.nv * d.vl;
     const hn_conv_image *im = &d.c.xi;
-    const char *recipe = hn_arena_printf(ret->arena, "conv_w_f32_n%lld_g%lld_%s%d", (long long)nr, (long long)d.c.group,
-                                         im->planes > 1 ? "p" : "e", im->block);
+    const char *recipe = hn_arena_printf(ret->arena, "conv_w_f32_n%lld_g%lld_%s%d", (long long)nr, (long long)(d.c.transposed ? d.c.up_h : d.c.group),
+                                         d.c.transposed ? im->planes > 1 ? "tp" : "te" : im->planes > 1 ? "p" : "e", im->block);
     const hn_blob blob = { d.c.w_operand, recipe, (size_t)(4 * nr * d.taps * d.k.panels * d.c.group) };
     if (!recipe || !hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
     d.weights = hn_lower_blob(l, 0, HN_F32);
@@ -458,7 +485,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
     hn_conv c;
     (void)blob;
     (void)dg;
-    hn_conv_of(r, &c);
+    hn_conv_any_of(r, &c);
     const blocks k = blocks_of(&c, t, p);
     const int64_t nr = p[P_NV] * p[P_VL], area = c.kh * c.kw;
     const int64_t elems = c.xi.planes > 1 ? HN_MAX(c.xi.block, 1) : c.cg, planes = c.cg / elems;
@@ -469,7 +496,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
             const int64_t ic = at / (area * elems) * elems + at % elems, tap_at = at / elems % area;
             for (int64_t j = 0; j < nr; j++) {
                 const int64_t o = pq % k.panels * nr + j;
-                *out++ = o < c.og ? w[((pq / k.panels * c.og + o) * c.cg + ic) * area + tap_at] : 0;
+                *out++ = o < c.og ? hn_conv_weight(&c, w, pq / k.panels, o, ic, tap_at / c.kw, tap_at % c.kw) : 0;
             }
         }
     return HONE_OK;
