@@ -114,6 +114,34 @@ TEST(direct_refuses)
                  HN_FIT_DTYPE);
 }
 
+#define WINOGRAD "conv_f32_winograd__cpu"
+
+TEST(winograd)
+{
+    const char *text = text_of(t, "2,24,13,15", "40,24,3,3", "pad_begin=[1,1], pad_end=[1,1]", 40);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 1e-5, .n_point = 16 }, WINOGRAD);
+    text = text_of(t, "1,9,12,9", "20,9,3,3", "pad_begin=[0,2], pad_end=[1,0]", 20);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 1e-5, .n_point = 16 }, WINOGRAD);
+    text = text_of(t, "1,512,8,8", "32,512,3,3", "pad_begin=[1,1], pad_end=[1,1]", 32);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 2e-5, .n_point = 3 }, WINOGRAD);
+}
+
+TEST(winograd_symbolic)
+{
+    static const char text[] = "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[16,16,3,3]\n"
+                               "c = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  y = relu(c)\nout y";
+    for (int64_t s = 1; s <= 31; s += 6)
+        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .sym = s, .tol = 1e-5, .n_point = 3 }, WINOGRAD);
+}
+
+TEST(winograd_refuses)
+{
+    fast_refuses(t, &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,5,5", "", 16), .root = "conv", .layout = "acdb" }, WINOGRAD, HN_FIT_SHAPE);
+    fast_refuses(t, &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,3,3", "stride=[2,2]", 16), .root = "conv", .layout = "acdb" }, WINOGRAD,
+                 HN_FIT_SHAPE);
+    fast_refuses(t, &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,3,3", "", 16), .root = "conv" }, WINOGRAD, HN_FIT_LAYOUT);
+}
+
 TEST(depthwise_three_by_three)
 {
     const char *text = text_of(t, "2,40,13,15", "40,1,3,3", "group=40, pad_begin=[1,1], pad_end=[1,1]", 40);
@@ -185,4 +213,13 @@ TEST(bench_depthwise_56)
 TEST(bench_depthwise_14)
 {
     bench(t, "1,480,14,14", "480,1,5,5", "group=480, pad_begin=[2,2], pad_end=[2,2]", 480, DEPTHWISE);
+}
+
+TEST(bench_winograd)
+{
+    bench(t, "1,64,56,56", "64,64,3,3", "pad_begin=[1,1], pad_end=[1,1]", 64, WINOGRAD);
+    bench(t, "1,32,256,256", "32,32,3,3", "pad_begin=[1,1], pad_end=[1,1]", 32, WINOGRAD);
+    bench(t, "1,128,64,64", "128,128,3,3", "pad_begin=[1,1], pad_end=[1,1]", 128, WINOGRAD);
+    bench(t, "1,256,14,14", "256,256,3,3", "pad_begin=[1,1], pad_end=[1,1]", 256, WINOGRAD);
+    bench(t, "1,512,16,16", "512,512,3,3", "pad_begin=[1,1], pad_end=[1,1]", 512, WINOGRAD);
 }
