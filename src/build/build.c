@@ -133,9 +133,30 @@ static hone_status open_tools(hn_job *b, hn_diag *dg)
     return HONE_OK;
 }
 
+/* Extents that no profile bounds stand at 1, and everything would be chosen for images of one place and texts of one word. They
+ * get usual values, which choose tactics and nothing else: any extent still runs. */
+static int64_t usual_extent(const hn_tdesc *d, int axis)
+{
+    enum { BATCH = 1, IMAGE = 224, OTHER = 64 };
+    if (axis == 0) return BATCH;
+    return d->rank == 4 ? IMAGE : OTHER;
+}
+
+static void expect_usual_extents(hn_graph *g)
+{
+    for (int i = 0; i < g->n_in; i++)
+        for (int a = 0; a < g->in[i]->type.rank; a++) {
+            const hn_tdesc *d = &g->in[i]->type;
+            hn_sym *s = hn_dim_is_const(d->dim[a]) ? NULL : hn_sym_get(g->syms, d->dim[a]);
+            const bool bounded = !s || s->min > 1 || s->max != INT64_MAX || s->opt != 1;
+            if (!bounded) s->opt = usual_extent(d, a);
+        }
+}
+
 static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag *dg)
 {
     b->report->n_node_in = count_nodes(b->g);
+    expect_usual_extents(b->g);
     HN_TRY(run_passes(b, dg));
     HN_TRY(hn_layout_assign(b, b->g, dg));
     b->report->n_node_out = count_nodes(b->g);
