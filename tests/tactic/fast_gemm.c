@@ -64,6 +64,36 @@ TEST(gemm_runtime_symbolic)
     }
 }
 
+#define BYTES "gemm_int8_dot__cpu"
+
+/* Every pairing of signs, zero points absent, scalar and a column each; K no multiple of four. */
+TEST(gemm_bytes)
+{
+    static const char *const text[] = {
+        "in x u8[37,64]  in w i8[64,50]\nz = matmul_int(x, w)\nout z",
+        "in x i8[5,33]  in w i8[33,17]  in a i8[1]\nz = matmul_int(x, w, a)\nout z",
+        "in x u8[2,9,30]  in w u8[30,40]  in a u8[1]  in bz u8[1]\nz = matmul_int(x, w, a, bz)\nout z",
+        "in x i8[20,71]  in w u8[71,70]  in a i8[1]  in bz u8[70]\nz = matmul_int(x, w, a, bz)\nout z",
+        "in x u8[20,71]  in w i8[71,70]  in a u8[1]  in bz i8[70]  in s f32[70]\n"
+        "z = matmul_int(x, w, a, bz)  f = cast(z) {to=f32}  y = mul(f, s)\nout y",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) fast_check(t, &(fast_case){ .text = text[i], .root = "matmul_int", .tol = 1e-7 }, BYTES);
+}
+
+TEST(gemm_bytes_symbolic)
+{
+    static const char text[] = "sym m [1,128,512]\nin x u8[m,64]  in w i8[64,96]  in a u8[1]\nz = matmul_int(x, w, a)\nout z";
+    for (int64_t m = 1; m < 80; m += 13)
+        fast_check(t, &(fast_case){ .text = text, .root = "matmul_int", .sym = m, .tol = 1e-9, .n_point = 4 }, BYTES);
+}
+
+TEST(bench_gemm_bytes)
+{
+    fast_bench(t, &(fast_case){ .text = "in x u8[64,512]  in w i8[512,1024]  in a u8[1]\nz = matmul_int(x, w, a)\nout z", .root = "matmul_int" }, BYTES);
+    fast_bench(t, &(fast_case){ .text = "in x u8[768,768]  in w i8[768,768]  in a u8[1]\nz = matmul_int(x, w, a)\nout z", .root = "matmul_int" }, BYTES);
+    fast_bench(t, &(fast_case){ .text = "in x u8[1,1024]  in w i8[1024,1024]  in a u8[1]\nz = matmul_int(x, w, a)\nout z", .root = "matmul_int" }, BYTES);
+}
+
 TEST(bench_gemm_attention)
 {
     printf("12 heads, 128 tokens of 64\n");
