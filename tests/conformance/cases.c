@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/api_int.h"
 #include "base/arena.h"
 #include "import/tensor_file.h"
 
@@ -88,6 +89,18 @@ static int place_of(const io_set *s, bool output, const char *name, int otherwis
     return (output ? s->n_in : 0) + otherwise;
 }
 
+/* The suite's files hold bfloat16 as its bits in uint16, flattened. */
+static void as_bfloat16(const hone_io *io, hone_tensor *t)
+{
+    int64_t n = 1;
+    t->dtype = HONE_DTYPE_BF16;
+    for (int i = 0; i < io->rank; i++)
+        n *= io->dim[i];
+    if (n * 2 != (int64_t)t->bytes) return;
+    t->rank = io->rank;
+    memcpy(t->dim, io->dim, sizeof t->dim);
+}
+
 /* Files carry the name of what they are for, or stand in the model's order. */
 static void load_files(hn_arena *a, const char *folder, io_set *s, result *r)
 {
@@ -100,9 +113,18 @@ static void load_files(hn_arena *a, const char *folder, io_set *s, result *r)
                 return;
             }
             const int at = place_of(s, output, v.name ? v.name : "", i);
-            if (at < s->n) to_tensor(&v.at[0], &s->file[at]);
+            if (at >= s->n) continue;
+            to_tensor(&v.at[0], &s->file[at]);
+            if (s->io[at].dtype == HONE_DTYPE_BF16 && s->file[at].dtype == HONE_DTYPE_U16)
+                as_bfloat16(&s->io[at], &s->file[at]);
         }
     }
+}
+
+static hn_vkind kind_of(const hone_model *m, int i)
+{
+    const hn_graph *g = m->g;
+    return i < g->n_in ? g->in[i]->kind : g->out[i - g->n_in].value->kind;
 }
 
 static void list_io(hone_model *m, io_set *s, result *r)
@@ -115,7 +137,9 @@ static void list_io(hone_model *m, io_set *s, result *r)
     for (int i = 0; i < s->n && !r->verdict; i++) {
         hone_error *err = NULL;
         if (hone_model_io(m, i, &s->io[i], &err) != HONE_OK) say_error(r, "model", err);
-        else if (s->io[i].dtype == HONE_DTYPE_NONE) say(r, "skip", "a sequence or optional as input or output");
+        else if (kind_of(m, i) != HN_TENSOR)
+            say(r, "skip", "%s %s as %s: the API carries tensors", kind_of(m, i) == HN_SEQUENCE ? "a" : "an",
+                kind_of(m, i) == HN_SEQUENCE ? "sequence" : "optional", s->io[i].is_output ? "output" : "input");
         else s->n_in += !s->io[i].is_output;
     }
 }
