@@ -76,6 +76,8 @@ HONE_API hone_status hone_error_status(const hone_error *err);
 /** Problems found together (an import names every unsupported node at once): how many, and each as text. */
 HONE_API int hone_error_count(const hone_error *err);
 HONE_API const char *hone_error_item(const hone_error *err, int i);
+/** An error of the caller's own, to hand on beside the library's; NULL text is "". */
+HONE_API hone_error *hone_error_create(hone_status status, const char *message);
 HONE_API void hone_error_free(hone_error *err);
 /** Constant text of a status. */
 HONE_API const char *hone_status_text(hone_status s);
@@ -286,6 +288,10 @@ typedef struct hone_difference {
 HONE_API hone_status hone_compare(const hone_tensor *got, const hone_tensor *want, double atol, double rtol,
                                   hone_difference *ret, hone_error **err);
 
+/* ---- this machine ---- */
+/** Processor, features, caches, measured peaks, compiler worker, cache folder, devices, as JSON. Free with hone_string_free. */
+HONE_API hone_status hone_doctor_json(char **ret, hone_error **err);
+
 /* ---- tuning ---- */
 typedef struct hone_tune_options {
     size_t size;
@@ -302,9 +308,10 @@ typedef struct hone_tune_options {
     int64_t trial_memory_bytes;   /* 0: none */
     uint64_t seed;
     bool dry_run;                 /* list routes, build nothing */
+    const hone_tensor *input;     /* one an input of the model, data NULL where it is to be made up; NULL: all made up */
 } hone_tune_options;
 #define HONE_TUNE_OPTIONS_INIT                                                                                   \
-    { sizeof(hone_tune_options), HONE_BUILD_OPTIONS_INIT, NULL, NULL, 0, 0, NULL, false, NULL, 0, 0, 0, 0, false }
+    { sizeof(hone_tune_options), HONE_BUILD_OPTIONS_INIT, NULL, NULL, 0, 0, NULL, false, NULL, 0, 0, 0, 0, false, NULL }
 
 /**
  * Search build routes by measuring whole engines; write the proven winner (or the default, when nothing is proven faster).

@@ -211,6 +211,40 @@ char *hone_knobs_json(void)
     return r;
 }
 
+/* The knobs that a build by the cost model reads. */
+static hone_status model_knobs(hn_arena *a, hone_model *m, const hone_build_options *opts, char **ret, hn_diag *dg)
+{
+    hn_api_build b;
+    hn_build_report r;
+    void *data = NULL;
+    size_t n = 0;
+    HN_TRY(hn_api_build_options(a, opts, &b, dg));
+    b.o.measure = false;
+    b.o.model_name = m->path;
+    hn_graph *g = hn_clone(a, m->g, NULL);
+    if (!g) return HN_NOMEM(dg);
+    HN_TRY(hn_build_engine(a, g, &b.o, &data, &n, &r, dg));
+    free(data);
+    hn_str s = { 0 };
+    hn_json j;
+    hn_json_init(&j, &s, true);
+    hn_json_object(&j);
+    put_reads(&j, &r);
+    hn_json_object_end(&j);
+    *ret = hn_api_string(&s);
+    hn_str_done(&s);
+    return *ret ? HONE_OK : HN_NOMEM(dg);
+}
+
+hone_status hone_model_knobs_json(hone_model *m, const hone_build_options *opts, char **ret, hone_error **err)
+{
+    hn_diag dg = { 0 };
+    hn_arena *a = hn_arena_create();
+    const hone_status s = a ? model_knobs(a, m, opts, ret, &dg) : HN_NOMEM(&dg);
+    if (a) hn_arena_destroy(a);
+    return s == HONE_OK ? s : hn_api_fail(err, &dg, NULL);
+}
+
 static hone_status canonical(hn_arena *a, const char *route, char **ret, hn_diag *dg)
 {
     hn_route r = { 0 };

@@ -51,6 +51,15 @@ hone_status hn_api_fail(hone_error **err, const hn_diag *dg, const hn_diags *pro
     return dg->code;
 }
 
+hone_error *hone_error_create(hone_status status, const char *message)
+{
+    hn_diag dg = { 0 };
+    hone_error *e = NULL;
+    HN_RAISE(&dg, status == HONE_OK ? HONE_E_INTERNAL : status, "%s", message ? message : "");
+    hn_api_fail(&e, &dg, NULL);
+    return e;
+}
+
 const char *hone_error_message(const hone_error *err)
 {
     return err ? err->dg.message : "";

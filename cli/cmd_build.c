@@ -1,0 +1,74 @@
+/* hone build: a model in, an engine out. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *default_output(const char *model)
+{
+    const char *slash = strrchr(model, '/'), *base = slash ? slash + 1 : model, *dot = strrchr(base, '.');
+    const size_t n = dot ? (size_t)(dot - base) : strlen(base);
+    char *s = malloc(n + 6);
+    if (s) snprintf(s, n + 6, "%.*s.hone", (int)n, base);
+    return s;
+}
+
+static void print_summary(const cli_options *o, const hone_model *m, const char *path, const char *report)
+{
+    cJSON *r = cJSON_Parse(report);
+    cJSON *regions = cJSON_GetObjectItem(r, "regions");
+    const double build_s = cJSON_GetNumberValue(cJSON_GetObjectItem(r, "build_s"));
+    if (o->json) {
+        cJSON *j = cJSON_CreateObject();
+        cJSON_AddStringToObject(j, "engine", path);
+        cJSON_AddNumberToObject(j, "nodes", hone_model_node_count(m));
+        cJSON_AddNumberToObject(j, "build_s", build_s);
+        cJSON_AddStringToObject(j, "payload", cJSON_GetStringValue(cJSON_GetObjectItem(r, "payload")));
+        if (o->verbose) cJSON_AddItemToObject(j, "report", cJSON_Duplicate(r, true));
+        cli_print_json(j);
+    } else {
+        printf("%s: %d operations, %d regions, %.0f kernels, built in %.1f s\n", path, hone_model_node_count(m),
+               cJSON_GetArraySize(regions), cJSON_GetNumberValue(cJSON_GetObjectItem(r, "kernels")), build_s);
+        printf("next: hone bench %s\n", path);
+    }
+    cJSON_Delete(r);
+}
+
+static int run(int argc, char **argv)
+{
+    cli_options o;
+    int status;
+    hone_error *err = NULL;
+    hone_model *m = NULL;
+    hone_report *r = NULL;
+    if (!cli_parse(&cli_build, argc, argv, &o, &status)) return status;
+    if (!o.positional) return cli_misuse(&o, "which model? usage: hone build MODEL.onnx [-o ENGINE]");
+    const char *path = o.output ? o.output : default_output(o.positional);
+    if (hone_model_load(o.positional, &o.model, &m, &err)) return cli_fail(&o, err);
+    if (hone_build(m, &o.build, path, &r, &err)) {
+        hone_model_free(m);
+        return cli_fail(&o, err);
+    }
+    print_summary(&o, m, path, hone_report_json(r));
+    hone_report_free(r);
+    hone_model_free(m);
+    return 0;
+}
+
+const cli_command cli_build = {
+    "build", "compile an ONNX model into an engine for this machine",
+    "Usage: hone build MODEL.onnx [-o ENGINE]\n"
+    "  -o, --output FILE       engine to write (default: the model's name with .hone, in this folder)\n"
+    "  --shape NAME=1x3x48x320 fix an input's shape; NAME=MIN:OPT:MAX gives a range to take and a shape to tune for\n"
+    "  --threads N             threads the engine is tuned for (default: the usable cores)\n"
+    "  --opt-level 0..5        how much of kernel choice is measured: 0 cost model alone, 3 default, 5 everything\n"
+    "  --set '-knob=value'     a build route; may be repeated (hone knobs lists what there is)\n"
+    "  --target NAME           build for a named target by the cost model (hone doctor lists them)\n"
+    "  --timing-cache FILE     keep measured kernel times here (default: in the cache folder)\n"
+    "  --frozen                never measure: the same payload from the same inputs on any machine\n"
+    "  --workspace MB          limit of temporary memory a kernel may take\n"
+    "  --cache-dir DIR         compiled kernels (default: ~/.cache/hone)\n"
+    "  -v, --verbose           say what is timed and what was taken\n"
+    "  --json                  one JSON object on stdout (with -v: the whole report)\n",
+    run,
+};

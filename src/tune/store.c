@@ -1,0 +1,90 @@
+/* The trial store: one SQLite file, safe for several processes, one transaction a trial. */
+#include "tune/tune_int.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hn_store {
+    sqlite3 *db;
+    char *key; /* model, device, knob registry and version together */
+};
+
+static hone_status raise(hn_store *s, const char *doing, hn_diag *dg)
+{
+    return HN_RAISE(dg, HONE_E_IO, "trial store: %s failed: %s", doing, sqlite3_errmsg(s->db));
+}
+
+static const char schema[] =
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+    "CREATE TABLE IF NOT EXISTS trial(key TEXT NOT NULL, route TEXT NOT NULL, outcome INTEGER NOT NULL, reason TEXT,"
+    " payload TEXT, ratio REAL, lo REAL, hi REAL, err REAL, at TEXT DEFAULT CURRENT_TIMESTAMP,"
+    " PRIMARY KEY(key, route));";
+
+hone_status hn_store_open(const char *path, const char *key, hn_store **ret, hn_diag *dg)
+{
+    hn_store *s = calloc(1, sizeof *s);
+    if (!s || !(s->key = strdup(key))) {
+        free(s);
+        return HN_NOMEM(dg);
+    }
+    hone_status r = HONE_OK;
+    if (sqlite3_open(path, &s->db) != SQLITE_OK) r = raise(s, "opening", dg);
+    if (r == HONE_OK) sqlite3_busy_timeout(s->db, 10000);
+    if (r == HONE_OK && sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK) r = raise(s, "making its table", dg);
+    if (r != HONE_OK) {
+        hn_store_close(s);
+        return r;
+    }
+    *ret = s;
+    return HONE_OK;
+}
+
+void hn_store_close(hn_store *s)
+{
+    if (!s) return;
+    sqlite3_close(s->db);
+    free(s->key);
+    free(s);
+}
+
+hone_status hn_store_put(hn_store *s, const hn_trial *t, hn_diag *dg)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err)"
+                                  " VALUES(?,?,?,?,?,?,?,?,?)", -1, &q, NULL) != SQLITE_OK)
+        return raise(s, "preparing", dg);
+    sqlite3_bind_text(q, 1, s->key, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 2, t->route, -1, SQLITE_STATIC);
+    sqlite3_bind_int(q, 3, (int)t->outcome);
+    sqlite3_bind_text(q, 4, t->reason, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 5, t->payload, -1, SQLITE_STATIC);
+    sqlite3_bind_double(q, 6, t->ratio);
+    sqlite3_bind_double(q, 7, t->lo);
+    sqlite3_bind_double(q, 8, t->hi);
+    sqlite3_bind_double(q, 9, t->err);
+    const bool ok = sqlite3_step(q) == SQLITE_DONE;
+    sqlite3_finalize(q);
+    return ok ? HONE_OK : raise(s, "writing a trial", dg);
+}
+
+bool hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *ret)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, "SELECT outcome,reason,payload,ratio,lo,hi,err FROM trial WHERE key=? AND route=?", -1, &q,
+                           NULL) != SQLITE_OK)
+        return false;
+    sqlite3_bind_text(q, 1, s->key, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 2, route, -1, SQLITE_STATIC);
+    const bool found = sqlite3_step(q) == SQLITE_ROW;
+    if (found) {
+        *ret = (hn_trial){ .route = route, .outcome = (hn_outcome)sqlite3_column_int(q, 0),
+                           .ratio = sqlite3_column_double(q, 3), .lo = sqlite3_column_double(q, 4),
+                           .hi = sqlite3_column_double(q, 5), .err = sqlite3_column_double(q, 6) };
+        const char *reason = (const char *)sqlite3_column_text(q, 1), *payload = (const char *)sqlite3_column_text(q, 2);
+        ret->reason = hn_arena_strdup(a, reason ? reason : "");
+        strncpy(ret->payload, payload ? payload : "", sizeof ret->payload - 1);
+    }
+    sqlite3_finalize(q);
+    return found;
+}

@@ -1,0 +1,113 @@
+/* The tuner: routes in, the proven fastest engine out. Every trial builds and runs in processes of its own. */
+#ifndef HN_TUNE_TUNE_H
+#define HN_TUNE_TUNE_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "core/knob.h"
+#include "eval/eval.h"
+#include "ir/ir.h"
+
+typedef bool (*hn_tune_progress)(void *user, const char *phase, int64_t done, int64_t total);
+
+typedef struct hn_tune_opts {
+    const char *model_path;
+    hn_digest model_digest;
+    const char *program;       /* the hone program that trials run; NULL: found beside this program or library */
+    const char *base_route;    /* what every route starts from; NULL: the default */
+    const char *expression;    /* NULL: every tunable knob that a default build reads */
+    const char *strategy;      /* "fast", "full", "mixed", "random"; NULL: mixed */
+    const char *const *build_arg; /* further words for every `hone build` (shapes, threads, caches); NULL-terminated */
+    int threads;
+    double budget_s;           /* 0: none */
+    int max_trials;            /* 0: none */
+    const char *store;         /* SQLite file; NULL: none */
+    bool resume;               /* trials that the store holds are not run again */
+    double threshold;          /* bound on the relative L2 error; 0: none stated, then knobs that change numbers stay */
+    double trial_timeout_s;    /* 0: 60 */
+    int64_t trial_memory_bytes;
+    uint64_t seed;
+    bool dry_run;
+    hn_tune_progress progress;
+    void *progress_user;
+} hn_tune_opts;
+
+typedef enum hn_outcome { /* numbers reach the store */
+    HN_OUT_FASTER = 1,   /* than the incumbent, proven */
+    HN_OUT_NOT_FASTER = 2,
+    HN_OUT_SAME_ENGINE = 3, /* the payload of an earlier trial: not measured again */
+    HN_OUT_INACCURATE = 4,
+    HN_OUT_BUILD_FAILED = 5,
+    HN_OUT_CRASHED = 6,
+    HN_OUT_TIMED_OUT = 7,
+    HN_OUT_LISTED = 8,   /* dry run */
+} hn_outcome;
+const char *hn_outcome_name(hn_outcome o);
+
+typedef struct hn_trial {
+    const char *route;
+    hn_outcome outcome;
+    const char *reason;     /* "" or why */
+    char payload[HN_DIGEST_TEXT];
+    double ratio, lo, hi;   /* incumbent's time over this one's, with its interval; 0: not raced */
+    double err;             /* worst output's relative L2 error; negative: not judged */
+} hn_trial;
+
+typedef struct hn_tune_result {
+    const char *route;      /* the winner's; "" for the default */
+    double speedup, lo, hi; /* over the default, from the confirming race; 1 when nothing was proven */
+    double err, bound;
+    HN_VEC(hn_trial) trials;
+    double elapsed_s;
+    int n_restored;         /* taken from the store */
+} hn_tune_result;
+
+/**
+ * Tune. The engine at engine_path is always the best that is proven so far; it is replaced whole.
+ *
+ * in: the graph's inputs; want, own: its outputs evaluated in double and in its own dtypes.
+ * Errors: HONE_E_INVALID the expression or strategy; HONE_E_NOTFOUND no program; what the default build raises; HONE_E_CANCELLED
+ */
+hone_status hn_tune(hn_arena *a, const hn_graph *g, const hn_tensor *in, const hn_tensor *want, const hn_tensor *own,
+                    const hn_tune_opts *o, const hn_knob_read *read, int n_read, const char *engine_path,
+                    hn_tune_result *ret, hn_diag *dg);
+
+/* ---- the race's statistic ---- */
+/**
+ * Paired log-ratios, one a round, with an interval that holds at every round at once: the asymptotic confidence sequence
+ * of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and asymptotic confidence
+ * sequences" (2021), theorem 2.2, tightest near HN_RACE_TUNED rounds.
+ */
+typedef struct hn_race {
+    int n;
+    double mean, m2; /* Welford's running moments of the log-ratios */
+} hn_race;
+enum { HN_RACE_TUNED = 20, HN_RACE_LEAST = 8 };
+void hn_race_add(hn_race *r, double log_ratio);
+/** False before HN_RACE_LEAST rounds. Bounds of the mean log-ratio at error rate alpha. */
+bool hn_race_interval(const hn_race *r, double alpha, double *ret_lo, double *ret_hi);
+
+/* ---- the routes to try ---- */
+typedef struct hn_space_axis {
+    hn_knob knob;
+    const char *pattern;
+    int64_t base;
+    int64_t value[32]; /* without the base value */
+    int n;
+} hn_space_axis;
+typedef struct hn_search {
+    const hn_space_axis *axis;
+    int n_axis;
+    const char *fixed; /* settings that stand in every route */
+} hn_search;
+/** Axes from an expression, or from a read-trace when text is NULL. */
+hone_status hn_search_make(hn_arena *a, const char *text, const hn_knob_read *read, int n_read, bool allow_numbers,
+                           hn_search *ret, hn_diag *dg);
+/** Number of routes that change one axis alone; of the whole product (capped at INT64_MAX), the base route left out. */
+int64_t hn_search_n_single(const hn_search *s);
+int64_t hn_search_n_product(const hn_search *s, const bool *use);
+/** The i-th of them as text in the arena. use: axes that take part in the product; NULL: all. */
+const char *hn_search_single(hn_arena *a, const hn_search *s, int64_t i, int *ret_axis);
+const char *hn_search_product(hn_arena *a, const hn_search *s, const bool *use, int64_t i);
+
+#endif
