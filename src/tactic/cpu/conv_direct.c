@@ -12,6 +12,7 @@
  * storage is three runs of 3*C elements). A transposed convolution is one whose panels belong to phases (conv.h). No im2col: Zhang et al., "High performance zero-memory overhead direct
  * convolutions" (2018), with padding moved to a copy that stays in the second-level cache.
  */
+#include "tactic/cpu/ahead.h"
 #include "tactic/cpu/conv.h"
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
@@ -144,6 +145,7 @@ typedef struct direct {
     int64_t taps;
     hn_kv n, row0, oc0, w_base; /* of the tile */
     hn_kv phase_h, phase_w;     /* transposed: of the panel, less what is cropped */
+    hn_ahead ahead;
     hn_kv x_base;               /* group's first element in src */
     hn_kv place[MAX_ROWS];      /* flat: offsets of the places of the tile; else only the first */
 } direct;
@@ -229,6 +231,7 @@ static void taps(direct *d, micro *m, int level, hn_kv x_at, hn_kv w_at)
     }
     const int64_t step = innermost ? UNROLL : 1, whole = count / step * step;
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), step);
+    if (innermost) hn_ahead_step(b, &d->ahead, hn_kb_sub(b, hn_kb_add(b, w_at, hn_kb_muli(b, i, (int64_t)d->nv * d->vl)), d->w_base));
     for (int64_t u = 0; u < step; u++) taps_once(d, m, level, hn_kb_addi(b, i, u), x_at, w_at, inner);
     hn_kb_end(b);
     for (int64_t u = whole; u < count; u++) taps_once(d, m, level, hn_kb_i(b, u), x_at, w_at, inner);
@@ -310,6 +313,20 @@ static void store(direct *d, const micro *m, const hn_kv *row, const hn_kv *col,
     }
 }
 
+static int64_t tiles_of_strip(const direct *d)
+{
+    return (d->k.strip + d->mr - 1) / d->mr;
+}
+
+static void begin_ahead(direct *d, hn_kv strip_row, hn_kv p)
+{
+    hn_kb *b = d->b;
+    const int64_t panel_elems = (int64_t)d->nv * d->vl * d->taps;
+    hn_kv number = hn_kb_idiv(b, p, hn_kb_i(b, d->mr));
+    if (!d->flat) number = hn_kb_add(b, number, hn_kb_muli(b, strip_row, tiles_of_strip(d)));
+    hn_ahead_tile(b, &d->ahead, panel_elems, hn_kb_addi(b, d->w_base, panel_elems), number);
+}
+
 /* `rows` places from place p of the strip, nv vectors of channels. strip_row: output row of the strip, within the block. */
 static void tile(direct *d, int rows, hn_kv strip_row, hn_kv p, bool last_panel)
 {
@@ -327,6 +344,7 @@ static void tile(direct *d, int rows, hn_kv strip_row, hn_kv p, bool last_panel)
         }
     }
     for (int i = 0; i < m.rows * m.nv; i++) m.acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, d->vl, 0));
+    begin_ahead(d, strip_row, p);
     taps(d, &m, 0, hn_kb_i(b, 0), d->w_base);
     if (d->k.linear) places(d, HN_KV_NONE, hn_kb_add(b, d->row0, p), rows, row, col);
     else
@@ -471,6 +489,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (!recipe || !hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
     d.weights = hn_lower_blob(l, 0, HN_F32);
     hn_kb_align(b, d.weights, 64);
+    hn_ahead_init(&d.ahead, t, d.weights, sizeof(float), nr * d.taps, d.k.panels * d.c.group,
+                  tiles_of_strip(&d) * (d.flat ? 1 : d.k.rows), UNROLL * nr);
     d.src.column = d.c.xi.elems;
     if (d.c.padded) d.scratch = hn_conv_scratch(l, &d.c, d.k.rows, d.src.column);
     tiles(&d);
@@ -503,6 +523,6 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_f32_direct__cpu = {
-    .name = "conv_f32_direct__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .name = "conv_f32_direct__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
 };

@@ -6,6 +6,7 @@
  * packed, zero points with them (the primes). Column sums of b' are packed beside it; row sums of a' cost one more accumulator a
  * row, and only where some zb' is not zero. B lies as [panel][K/4][nr][4], K filled up with zeros. All sums wrap as i32 does.
  */
+#include "tactic/cpu/ahead.h"
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
 
@@ -134,6 +135,7 @@ typedef struct bytes {
     int a, panel, sums, zeros; /* buffers */
     hn_kv m, za;               /* rows in all; zero point of A as unsigned, i32 */
     hn_kv col0, b_base;
+    hn_ahead ahead;
 } bytes;
 
 typedef struct tile {
@@ -218,15 +220,20 @@ static void store(bytes *g, const tile *t, hn_kv row0, bool last_panel)
     }
 }
 
-static void compute(bytes *g, int rows, hn_kv row0, bool last_panel)
+/* row: first of the tile, within the block. */
+static void compute(bytes *g, int rows, hn_kv first, hn_kv row, bool last_panel)
 {
     hn_kb *b = g->b;
     const int64_t nr = (int64_t)g->nv * g->lanes, quads = g->s.k / QUAD, whole = quads / UNROLL * UNROLL;
+    const int64_t panel = nr * QUAD * ((g->s.k + QUAD - 1) / QUAD);
+    const hn_kv row0 = hn_kb_add(b, first, row);
+    hn_ahead_tile(b, &g->ahead, panel, hn_kb_addi(b, g->b_base, panel), hn_kb_idiv(b, row, hn_kb_i(b, g->mr)));
     tile t = { .rows = rows, .nv = last_panel ? (int)((g->s.n % nr + g->lanes - 1) / g->lanes) : g->nv };
     const hn_kv zero = hn_kb_int(b, HN_I32, g->lanes, 0);
     for (int i = 0; i < rows * t.nv; i++) t.acc[i] = hn_kb_var(b, zero);
     for (int i = 0; i < rows && g->s.row_sums; i++) t.sum[i] = hn_kb_var(b, zero);
     const hn_kv q = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
+    hn_ahead_step(b, &g->ahead, hn_kb_muli(b, q, nr * QUAD));
     for (int u = 0; u < UNROLL; u++) step(g, &t, row0, hn_kb_addi(b, q, u), QUAD);
     hn_kb_end(b);
     for (int64_t u = whole; u < quads; u++) step(g, &t, row0, hn_kb_i(b, u), QUAD);
@@ -240,18 +247,18 @@ static void rows(bytes *g, hn_kv first, hn_kv count, bool last_panel)
     hn_kb *b = g->b;
     const hn_kv whole = hn_kb_sub(b, count, hn_kb_imod(b, count, hn_kb_i(b, g->mr)));
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), whole, g->mr);
-    compute(g, g->mr, hn_kb_add(b, first, i), last_panel);
+    compute(g, g->mr, first, i, last_panel);
     hn_kb_end(b);
     if (g->mr == 1 || (hn_dim_is_const(g->s.m) && g->s.m % g->mr == 0)) return;
     hn_kb_if(b, hn_kb_lt(b, whole, count));
     if (hn_dim_is_const(g->s.m)) {
-        compute(g, (int)(g->s.m % g->mr), hn_kb_add(b, first, whole), last_panel);
+        compute(g, (int)(g->s.m % g->mr), first, whole, last_panel);
     } else {
         hn_kb_if(b, hn_kb_ge(b, g->m, hn_kb_i(b, g->mr)));
-        compute(g, g->mr, hn_kb_add(b, first, hn_kb_addi(b, count, -g->mr)), last_panel);
+        compute(g, g->mr, first, hn_kb_addi(b, count, -g->mr), last_panel);
         hn_kb_else(b);
         const hn_kv j = hn_kb_for(b, whole, count, 1);
-        compute(g, 1, hn_kb_add(b, first, j), last_panel);
+        compute(g, 1, first, j, last_panel);
         hn_kb_end(b);
         hn_kb_end(b);
     }
@@ -338,7 +345,9 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     g.sums = hn_lower_blob(l, BLOB_SUMS, HN_I32);
     if (g.s.row_sums) g.zeros = hn_lower_blob(l, BLOB_ZEROS, HN_I32);
     hn_kb_align(b, g.panel, 64);
-    tiles(&g, t, row_block(&g.s, t, p));
+    const int64_t mc = row_block(&g.s, t, p), passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr, quads = (g.s.k + QUAD - 1) / QUAD;
+    hn_ahead_init(&g.ahead, t, g.panel, 1, nr * quads * QUAD, columns / nr, passes, UNROLL * nr * QUAD);
+    tiles(&g, t, mc);
     hn_work w;
     hn_region_work(r, &w);
     return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
@@ -377,6 +386,6 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_gemm_int8_dot__cpu = {
-    .name = "gemm_int8_dot__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2,
+    .name = "gemm_int8_dot__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
 };

@@ -9,6 +9,7 @@
  * what mr*nv multiply-adds a step need; only registers and first-level lines are blocked for. Goto and van de Geijn (2008)
  * with kc = K. Rows of A are used in place of a packed copy where that is as good (few column panels).
  */
+#include "tactic/cpu/ahead.h"
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
 
@@ -120,6 +121,7 @@ typedef struct gemm {
     bool pack;
     int a, panel, scratch;      /* buffers */
     hn_kv m, row0, col0;        /* rows in all; first row and column of the tile under way */
+    hn_ahead ahead;
     hn_kv a_base, b_base;       /* element offsets of the microkernel's operands */
 } gemm;
 
@@ -177,6 +179,7 @@ static void micro(gemm *g, int rows, bool last_panel)
     const int64_t nr = (int64_t)g->nv * g->lanes, whole = g->s.k / UNROLL * UNROLL, a_step = g->pack ? g->mr : 1;
     for (int i = 0; i < rows * g->nv; i++) acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
+    hn_ahead_step(b, &g->ahead, hn_kb_muli(b, k, nr));
     for (int u = 0; u < UNROLL; u++) {
         const hn_kv ku = hn_kb_addi(b, k, u);
         step(g, rows, vectors(g, last_panel), acc, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)), hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
@@ -211,6 +214,8 @@ static void at_row(gemm *g, hn_kv first, hn_kv row)
     hn_kb *b = g->b;
     g->row0 = hn_kb_add(b, first, row);
     g->a_base = g->pack ? hn_kb_muli(b, row, g->s.k) : hn_kb_muli(b, g->row0, g->s.k);
+    const int64_t panel = (int64_t)g->nv * g->lanes * g->s.k;
+    hn_ahead_tile(b, &g->ahead, panel, hn_kb_addi(b, g->b_base, panel), hn_kb_idiv(b, row, hn_kb_i(b, g->mr)));
 }
 
 /* Fewer than mr rows of a matrix whose extent is not known, or a tile moved back over finished ones. The packed copy of a part
@@ -324,6 +329,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     g.a = hn_lower_in(l, hn_region_operand(r, hn_in(r->root, 0)));
     g.panel = hn_lower_blob(l, 0, HN_F32);
     hn_kb_align(b, g.panel, 64);
+    const int64_t passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr;
+    hn_ahead_init(&g.ahead, t, g.panel, sizeof(float), nr * g.s.k, (g.s.n + nr - 1) / nr, passes, UNROLL * nr);
     if (g.pack) g.scratch = hn_kb_scratch(b, "a", HN_F32, hn_kext_const(mc * g.s.k));
     tiles(&g, mc);
     hn_kb_end(b);
@@ -352,6 +359,6 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_gemm_f32_packed__cpu = {
-    .name = "gemm_f32_packed__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .name = "gemm_f32_packed__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
 };
