@@ -122,6 +122,8 @@ hn_lower *hn_lower_new(hn_arena *a, hn_kb *b, const hn_region *r, const hn_targe
     for (int i = 0; i < r->g->n_out; i++) l->out_buf[i] = -1;
     HN_FOR_NODES (n, r->g) {
         declare_attr_dims(l, n);
+        /* What a data-dependent op counts while running is no argument of its kernel. */
+        if (hn_op_of(n)->traits & HN_TRAIT_DYNAMIC) continue;
         for (int i = 0; i < n->n_out; i++) declare_dims(l, n->out[i]);
     }
     return l;

@@ -57,6 +57,8 @@ void hn_lower_store(hn_lower *l, const hn_kidx *idx, hn_kv mask);
 void hn_lower_store_value(hn_lower *l, int out, const hn_kidx *idx, hn_kv x, hn_kv mask);
 /** One pointwise op on computed operands (arithmetic as ops.def defines it); NONE when the op is not pointwise. */
 hn_kv hn_lower_op(hn_lower *l, const hn_node *n, const hn_kv *operand);
+/** Uniform number in [0,1) for element number i (i64) of a random tensor with this seed, as src/op defines it; type t. */
+hn_kv hn_lower_uniform(hn_lower *l, int64_t seed, hn_kv i, hn_dtype t);
 /** Dtypes that lowering loads, computes and stores. */
 bool hn_lower_dtype_ok(hn_dtype t);
 /** Primitive pointwise ops, and views (gathers and generators too) that lowering rewrites into index arithmetic. */

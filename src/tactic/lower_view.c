@@ -8,7 +8,8 @@ bool hn_lower_is_view(const hn_node *n)
     switch (n->op) {
     case HN_OP_transpose: case HN_OP_broadcast: case HN_OP_slice: case HN_OP_reshape: case HN_OP_diag_mask:
     case HN_OP_iota: case HN_OP_range: case HN_OP_dims: case HN_OP_gather: case HN_OP_gather_elements: case HN_OP_one_hot:
-    case HN_OP_reorder: case HN_OP_pad:
+    case HN_OP_reorder: case HN_OP_pad: case HN_OP_gather_nd:
+    case HN_OP_random_uniform: case HN_OP_random_normal: case HN_OP_bernoulli:
         return true;
     default:
         return false;
@@ -321,6 +322,74 @@ static hn_kv lower_range(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_k
     return hn_kb_add(l->b, hn_kb_mul(l->b, i, hn_kb_splat(l->b, delta, idx->lanes)), hn_kb_splat(l->b, start, idx->lanes));
 }
 
+/* ---- random numbers: SplitMix64 of the element's number, as src/op/random.c defines ---- */
+static hn_kv u64_of(hn_lower *l, hn_kv like, uint64_t x)
+{
+    return hn_kb_int(l->b, HN_U64, hn_kb_lanes(l->b, like), (int64_t)x);
+}
+
+static hn_kv shift_xor(hn_lower *l, hn_kv z, int n)
+{
+    return hn_kb_bin(l->b, HN_KOP_XOR, z, hn_kb_shr(l->b, z, n));
+}
+
+/* In [0, 1), 24 bits. */
+hn_kv hn_lower_uniform(hn_lower *l, int64_t seed, hn_kv i, hn_dtype t)
+{
+    hn_kb *b = l->b;
+    hn_kv z = hn_kb_mul(b, hn_kb_add(b, hn_kb_cast(b, i, HN_U64), u64_of(l, i, 1)), u64_of(l, i, 0x9E3779B97F4A7C15u));
+    z = hn_kb_add(b, z, u64_of(l, i, (uint64_t)seed));
+    z = hn_kb_mul(b, shift_xor(l, z, 30), u64_of(l, i, 0xBF58476D1CE4E5B9u));
+    z = hn_kb_mul(b, shift_xor(l, z, 27), u64_of(l, i, 0x94D049BB133111EBu));
+    const hn_kv top = hn_kb_cast(b, hn_kb_shr(b, shift_xor(l, z, 31), 40), HN_I32);
+    const hn_kv f = hn_kb_cast(b, top, t);
+    return hn_kb_mul(b, f, hn_kb_like(b, f, 0x1p-24));
+}
+
+/* Row-major number of the element, i64. */
+static hn_kv flat_index(hn_lower *l, const hn_tdesc *d, const hn_kidx *idx)
+{
+    hn_kv flat = hn_kb_int(l->b, HN_I64, idx->lanes, 0);
+    for (int a = 0; a < d->rank; a++) {
+        const hn_kv extent = hn_kb_splat(l->b, hn_lower_dim(l, d->dim[a]), idx->lanes);
+        flat = hn_kb_add(l->b, hn_kb_mul(l->b, flat, extent), hn_kidx_axis(l, idx, a));
+    }
+    return flat;
+}
+
+static hn_kv affine(hn_lower *l, hn_kv x, double scale, double shift)
+{
+    return hn_kb_add(l->b, hn_kb_mul(l->b, x, hn_kb_like(l->b, x, scale)), hn_kb_like(l->b, x, shift));
+}
+
+static hn_kv lower_random(hn_lower *l, const hn_node *n, const hn_kidx *idx)
+{
+    hn_kb *b = l->b;
+    const hn_tdesc *d = &n->out[0]->type;
+    const hn_dtype t = hn_lower_compute_type(d->dtype);
+    const int64_t seed = hn_attr_i(n, "seed");
+    const hn_kv i = flat_index(l, d, idx);
+    if (n->op == HN_OP_random_uniform) {
+        const double lo = hn_attr_f(n, "lo"), hi = hn_attr_f(n, "hi");
+        return affine(l, hn_lower_uniform(l, seed, i, t), hi - lo, lo);
+    }
+    const hn_kv i2 = hn_kb_shl(b, i, 1);
+    hn_kv u = hn_lower_uniform(l, seed, i2, t);
+    const hn_kv v = hn_lower_uniform(l, seed, hn_kb_addi(b, i2, 1), t);
+    u = hn_kb_math(b, HN_KMATH_LOG, hn_kb_add(b, u, hn_kb_like(b, u, 0x1p-24)));
+    const hn_kv r = hn_kb_sqrt(b, hn_kb_mul(b, u, hn_kb_like(b, u, -2)));
+    const hn_kv c = hn_kb_math(b, HN_KMATH_COS, hn_kb_mul(b, v, hn_kb_like(b, v, 6.283185307179586)));
+    return affine(l, hn_kb_mul(b, r, c), hn_attr_f(n, "scale"), hn_attr_f(n, "mean"));
+}
+
+static hn_kv lower_bernoulli(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
+{
+    hn_kb *b = l->b;
+    const hn_kv p = hn_kb_splat(b, hn_lower_value(l, hn_in(n, 0), idx, mask), idx->lanes);
+    const hn_kv u = hn_lower_uniform(l, hn_attr_i(n, "seed"), flat_index(l, &n->out[0]->type, idx), hn_kb_dtype(b, p));
+    return hn_kb_cast(b, hn_kb_lt(b, u, p), hn_lower_compute_type(n->out[0]->type.dtype));
+}
+
 static hn_kv lower_dims(hn_lower *l, const hn_node *n, const hn_kidx *idx)
 {
     int count;
@@ -390,6 +459,25 @@ static hn_kv lower_gather_elements(hn_lower *l, const hn_node *n, const hn_kidx 
     return hn_lower_value(l, x, &in, mask);
 }
 
+static hn_kv lower_gather_nd(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
+{
+    const hn_value *x = hn_in(n, 0), *ix = hn_in(n, 1);
+    const int batch = (int)hn_attr_i(n, "batch_dims"), lead = ix->type.rank - 1;
+    const int depth = (int)ix->type.dim[lead]; /* known: inference saw to it */
+    hn_kidx at = index_of_rank(idx, lead + 1), in = index_of_rank(idx, x->type.rank);
+    for (int a = 0; a < lead; a++) copy_axis(&at, a, idx, a);
+    for (int a = 0; a < batch; a++) copy_axis(&in, a, idx, a);
+    for (int k = 0; k < depth; k++) {
+        hn_kidx tuple = at;
+        bool is_vec;
+        hn_kidx_set(&tuple, lead, hn_kb_i(l->b, k), 0, false);
+        const hn_kv i = index_operand(l, ix, &tuple, mask, hn_lower_dim(l, x->type.dim[batch + k]), &is_vec);
+        hn_kidx_set(&in, batch + k, i, 0, is_vec);
+    }
+    for (int a = batch + depth; a < x->type.rank; a++) copy_axis(&in, a, idx, lead + a - batch - depth);
+    return hn_lower_value(l, x, &in, mask);
+}
+
 static hn_kv lower_one_hot(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
 {
     hn_kb *b = l->b;
@@ -422,7 +510,10 @@ hn_kv hn_lower_view(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mas
     case HN_OP_dims: return lower_dims(l, n, idx);
     case HN_OP_gather: return lower_gather(l, n, idx, mask);
     case HN_OP_gather_elements: return lower_gather_elements(l, n, idx, mask);
+    case HN_OP_gather_nd: return lower_gather_nd(l, n, idx, mask);
     case HN_OP_one_hot: return lower_one_hot(l, n, idx, mask);
+    case HN_OP_random_uniform: case HN_OP_random_normal: return lower_random(l, n, idx);
+    case HN_OP_bernoulli: return lower_bernoulli(l, n, idx, mask);
     case HN_OP_reorder: return hn_lower_value(l, hn_in(n, 0), idx, mask);
     case HN_OP_broadcast:
         hn_lower_broadcast_idx(l, hn_in(n, 0), n->out[0], idx, &at);

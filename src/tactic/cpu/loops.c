@@ -7,6 +7,13 @@ int hn_loops_dense_axis(const hn_value *v)
     return v->type.rank - 1;
 }
 
+int hn_loops_result(const hn_region *r, int k)
+{
+    for (int i = 0; k < r->root->n_out && i < r->g->n_out; i++)
+        if (r->g->out[i].value == r->root->out[k]) return i;
+    return -1;
+}
+
 uint32_t hn_loops_all(const hn_value *v)
 {
     return (1u << v->type.rank) - 1;

@@ -25,6 +25,8 @@ void hn_loops_window_of(const hn_node *n, hn_loops_window *ret);
  * HN_KV_NONE when no axis needs a check.
  */
 hn_kv hn_loops_tap(hn_lower *l, const hn_loops_window *w, const hn_value *x, const hn_kv *result, const hn_kv *tap, hn_kv *at);
+/** Which of the region's results output k of the root is; -1: none, nobody reads it. */
+int hn_loops_result(const hn_region *r, int k);
 /** Bits of all axes of v. */
 uint32_t hn_loops_all(const hn_value *v);
 

@@ -77,17 +77,10 @@ static hn_kv key_of(top *d, hn_kv i)
     return hn_attr_i(d->r->root, "largest") ? key : hn_kb_not(b, key);
 }
 
-static int result_of(const hn_region *r, int k)
-{
-    for (int i = 0; k < r->root->n_out && i < r->g->n_out; i++)
-        if (r->g->out[i].value == r->root->out[k]) return i;
-    return -1;
-}
-
 static void store(top *d, hn_kv place, hn_kv number)
 {
     hn_kidx to;
-    const int value = result_of(d->r, 0), index = result_of(d->r, 1);
+    const int value = hn_loops_result(d->r, 0), index = hn_loops_result(d->r, 1);
     const hn_kv x = element(d, number);
     d->at[d->axis] = place;
     hn_kidx_init(&to, d->x->type.rank, d->at);
