@@ -3,7 +3,7 @@
  *
  *     [a, b, c] over axes {0, 2}: kept space [b], reduced space [a, c]
  */
-#include "op/op_int.h"
+#include "op/expand_int.h"
 
 enum { AXES, KEEPDIMS };
 
@@ -305,27 +305,73 @@ static bool content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 #define SUM  HN_OP_TOL_SUM(64, 2048)
 #define PROD HN_OP_TOL(64)
 #define NONE HN_OP_TOL(0)
-#define REDUCE(name_, doc_, infer_, content_, work_, tol_)                                                   \
+#define REDUCE(name_, doc_, infer_, content_, work_, tol_, traits_, expand_)                                 \
     const hn_op_def hn_op_##name_ = {                                                                        \
         HN_OP_ID(name_, 1, 1, 1, 1),                                                                         \
         .doc = doc_,                                                                                         \
-        .traits = HN_TRAIT_PURE | HN_TRAIT_REDUCE,                                                           \
+        .traits = HN_TRAIT_PURE | HN_TRAIT_REDUCE | (traits_),                                               \
         HN_OP_ATTRS(HN_S_INTS("axes"), HN_S_INT("keepdims", 1)),                                             \
         .infer = infer_,                                                                                     \
         .content = content_,                                                                                 \
         .ref = ref,                                                                                          \
         .work = work_,                                                                                       \
+        .expand = expand_,                                                                                   \
         .tol = tol_,                                                                                         \
     };
-REDUCE(reduce_sum, "sum; 0 of nothing", infer_number, content, work, SUM)
-REDUCE(reduce_prod, "product; 1 of nothing", infer_number, content, work, PROD)
-REDUCE(reduce_max, "largest; the lowest value of nothing; NaN propagates", infer_any, content, work, NONE)
-REDUCE(reduce_min, "smallest; the highest value of nothing; NaN propagates", infer_any, content, work, NONE)
-REDUCE(reduce_l1, "sum of magnitudes", infer_number, NULL, work2, SUM)
-REDUCE(reduce_l2, "root of the sum of squares", infer_number, NULL, work2, SUM)
-REDUCE(reduce_log_sum, "logarithm of the sum", infer_number, NULL, work, SUM)
-REDUCE(reduce_log_sum_exp, "log(sum(exp(x))), without overflow", infer_number, NULL, work2, SUM)
-REDUCE(reduce_sum_square, "sum of squares", infer_number, NULL, work2, SUM)
+#define PRIMITIVE(name_, doc_, infer_, tol_) REDUCE(name_, doc_, infer_, content, work, tol_, 0, NULL)
+#define COMPOSITE(name_, doc_, work_)                                                                        \
+    REDUCE(name_, doc_, infer_number, NULL, work_, SUM, HN_TRAIT_COMPOSITE, expand_sum_of)
+PRIMITIVE(reduce_sum, "sum; 0 of nothing", infer_number, SUM)
+PRIMITIVE(reduce_prod, "product; 1 of nothing", infer_number, PROD)
+PRIMITIVE(reduce_max, "largest; the lowest value of nothing; NaN propagates", infer_any, NONE)
+PRIMITIVE(reduce_min, "smallest; the highest value of nothing; NaN propagates", infer_any, NONE)
+
+/* ---- pointwise work around a sum ---- */
+
+/* Roots and logarithms of integers are computed in f64 and cut off; halves are summed in f32. */
+static hn_dtype sum_dtype(hn_op op, hn_dtype t)
+{
+    const bool exact = op == HN_OP_reduce_l1 || op == HN_OP_reduce_sum_square;
+
+    if (hn_dtype_is_float(t)) return x_ctype(t);
+    return exact ? t : HN_F64;
+}
+
+/* Where all is finite the largest term, so that no exp overflows; else 0, which the infinities then decide. */
+static hn_value *finite_top(hn_builder *b, hn_value *x, int n_axes, const int64_t *axes)
+{
+    hn_value *top = x_reduce(b, HN_OP_reduce_max, x, n_axes, axes, true);
+    return x_select(b, x_lt_k(b, x_abs(b, top), INFINITY), top, x_k(b, x, 0));
+}
+
+static hone_status expand_sum_of(hn_builder *b, const hn_node *n, hn_value **out)
+{
+    hn_value *x = hn_in(n, 0), *top = NULL;
+    const hn_tdesc *type = &n->out[0]->type;
+    int n_axes;
+    const int64_t *axes = hn_attr_is(n, "axes", &n_axes);
+
+    x = x_cast(b, x, sum_dtype(n->op, type->dtype));
+    if (n->op == HN_OP_reduce_l1) x = x_abs(b, x);
+    if (n->op == HN_OP_reduce_l2 || n->op == HN_OP_reduce_sum_square) x = x_mul(b, x, x);
+    if (n->op == HN_OP_reduce_log_sum_exp) {
+        top = finite_top(b, x, n_axes, axes);
+        x = x_exp(b, x_sub(b, x, top));
+        top = hn_reshape(b, top, type->rank, type->dim);
+    }
+    hn_value *y = x_reduce(b, HN_OP_reduce_sum, x, n_axes, axes, hn_attr_i(n, "keepdims") != 0);
+    if (n->op == HN_OP_reduce_l2) y = x_sqrt(b, y);
+    if (n->op == HN_OP_reduce_log_sum || top) y = x_log(b, y);
+    if (top) y = x_add(b, y, top);
+    out[0] = x_cast(b, y, type->dtype);
+    return x_done(b);
+}
+
+COMPOSITE(reduce_l1, "sum of magnitudes", work2)
+COMPOSITE(reduce_l2, "root of the sum of squares", work2)
+COMPOSITE(reduce_log_sum, "logarithm of the sum", work)
+COMPOSITE(reduce_log_sum_exp, "log(sum(exp(x))), without overflow", work2)
+COMPOSITE(reduce_sum_square, "sum of squares", work2)
 
 /* ---- reduce_mean: sum / count ---- */
 static hone_status expand_mean(hn_builder *b, const hn_node *n, hn_value **out)

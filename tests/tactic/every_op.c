@@ -104,3 +104,12 @@ TEST(random_numbers)
     hn_check_graph("in x f32[5,33]\np = sigmoid(x)  y = bernoulli(p) {seed=3}\nout y", NULL);
     hn_check_graph("in x f32[5,33]\ny = multinomial(x) {dim=9, seed=3}\nout y", NULL);
 }
+
+TEST(norms_and_logarithms_of_sums)
+{
+    EACH("in x f32[3,7,20]\na = reduce_l1(x) {axes=[%s]}  b = reduce_l2(x) {axes=[%s], keepdims=0}\n"
+         "c = reduce_sum_square(x) {axes=[%s]}  d = reduce_log_sum_exp(x) {axes=[%s], keepdims=0}\nout a  out b  out c  out d",
+         "0", "1", "2");
+    EACH("in x %s[5,9]\na = reduce_l1(x) {axes=[1]}  b = reduce_l2(x) {axes=[0]}  c = reduce_log_sum(x) {axes=[0,1]}\n"
+         "d = reduce_log_sum_exp(x) {axes=[1]}\nout a  out b  out c  out d", "i32", "i64", "u8", "f64");
+}
