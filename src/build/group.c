@@ -68,8 +68,9 @@ bool hn_group_alias_offset(hn_graph *g, const hn_node *n, hn_dim *ret_bytes)
     const hn_dim *start = hn_attr_is(n, "start", &rank);
     const int64_t *step = hn_attr_is(n, "step", &rank);
     for (int a = 0; a < rank; a++) {
+        if (x->type.dim[a] != 1 && step[a] != 1) return false; /* a reversed axis keeps its extent */
         if (x->type.dim[a] == y->type.dim[a]) continue;
-        if (cut >= 0 || step[a] != 1) return false;
+        if (cut >= 0) return false;
         cut = a;
     }
     for (int a = 0; a < cut; a++)

@@ -163,3 +163,9 @@ TEST(products_and_convolutions_of_bytes)
     hn_check_graph("in x u8[1,3,6,7]  in w i8[4,3,3,3]  in zx u8[]  in zw i8[4]\n"
                    "y = conv_int(x, w, zx, zw) {pad_begin=[1,1], pad_end=[1,1], group=1}\nout y", NULL);
 }
+
+TEST(reversed_axes_are_no_views_in_place)
+{
+    hn_check_graph("in x f32[5,3]\ns = slice(x) {start=[4,0], step=[-1,1], dim=[5,3]}\nout s", NULL);
+    hn_check_graph("in x f32[5,3]\ns = slice(x) {start=[1,0], step=[1,1], dim=[3,3]}  r = reshape(s) {dim=[9]}\nout r", NULL);
+}
