@@ -31,7 +31,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     (void)t;
     const hn_fit fit = hn_conv_any_of(r, &c);
     if (fit != HN_FIT_YES) return fit;
-    if (c.og < 4 && c.cg < 4) return HN_FIT_TOO_SMALL;
+    if (c.og < 4 && c.cg < 4 && (c.group > 1 || c.cg * c.kh * c.kw < 16)) return HN_FIT_TOO_SMALL;
     if (!c.transposed && c.group > 1 && c.xi.block && c.cg % c.xi.block) return HN_FIT_SHAPE;
     return HN_FIT_YES;
 }
