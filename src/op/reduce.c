@@ -305,7 +305,7 @@ static bool content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 #define SUM  HN_OP_TOL_SUM(64, 2048)
 #define PROD HN_OP_TOL(64)
 #define NONE HN_OP_TOL(0)
-#define REDUCE(name_, doc_, infer_, content_, work_, tol_, traits_, expand_)                                 \
+#define REDUCE(name_, doc_, infer_, content_, work_, traits_, expand_, ...)                                  \
     const hn_op_def hn_op_##name_ = {                                                                        \
         HN_OP_ID(name_, 1, 1, 1, 1),                                                                         \
         .doc = doc_,                                                                                         \
@@ -316,11 +316,11 @@ static bool content(const hn_call *c, int out, hn_dim *ret, int *ret_n)
         .ref = ref,                                                                                          \
         .work = work_,                                                                                       \
         .expand = expand_,                                                                                   \
-        .tol = tol_,                                                                                         \
+        .tol = __VA_ARGS__,                                                                                  \
     };
-#define PRIMITIVE(name_, doc_, infer_, tol_) REDUCE(name_, doc_, infer_, content, work, tol_, 0, NULL)
+#define PRIMITIVE(name_, doc_, infer_, ...) REDUCE(name_, doc_, infer_, content, work, 0, NULL, __VA_ARGS__)
 #define COMPOSITE(name_, doc_, work_)                                                                        \
-    REDUCE(name_, doc_, infer_number, NULL, work_, SUM, HN_TRAIT_COMPOSITE, expand_sum_of)
+    REDUCE(name_, doc_, infer_number, NULL, work_, HN_TRAIT_COMPOSITE, expand_sum_of, SUM)
 PRIMITIVE(reduce_sum, "sum; 0 of nothing", infer_number, SUM)
 PRIMITIVE(reduce_prod, "product; 1 of nothing", infer_number, PROD)
 PRIMITIVE(reduce_max, "largest; the lowest value of nothing; NaN propagates", infer_any, NONE)

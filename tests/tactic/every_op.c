@@ -113,3 +113,17 @@ TEST(norms_and_logarithms_of_sums)
     EACH("in x %s[5,9]\na = reduce_l1(x) {axes=[1]}  b = reduce_l2(x) {axes=[0]}  c = reduce_log_sum(x) {axes=[0,1]}\n"
          "d = reduce_log_sum_exp(x) {axes=[1]}\nout a  out b  out c  out d", "i32", "i64", "u8", "f64");
 }
+
+TEST(pools_with_indices)
+{
+    EACH("in x f32[2,3,9,8]\ny, i = max_pool(x) {kernel=[3,2], stride=[2,2], pad_begin=[1,0], pad_end=[1,0], dim=[5,4], column_major=%s}\n"
+         "out y  out i",
+         "0", "1");
+    EACH("in x %s[2,3,9]\ny, i = max_pool(x) {kernel=[3], stride=[3], dim=[3]}\nout y  out i", "i8", "u8", "f16", "f64");
+}
+
+TEST(norms_of_windows)
+{
+    EACH("in x f32[2,16,9,8]\ny = lp_pool(x) {kernel=[3,2], stride=[2,2], pad_begin=[1,0], pad_end=[1,0], dim=[5,4], p=%s}\nout y",
+         "1", "2", "3");
+}

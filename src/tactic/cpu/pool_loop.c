@@ -1,6 +1,7 @@
-/* Maximum and average pooling of any rank and layout: vectors along the densest axis where that is not a spatial one, else
- * one result at a time; taps outside are skipped. Index outputs have a tactic of their own. */
+/* Pooling of any rank and layout: vectors along the densest axis where that is not a spatial one, else one result at a time;
+ * taps outside are skipped. Where the largest element stands is found by integer keys (order.h), the first of equals. */
 #include "tactic/cpu/loops.h"
+#include "tactic/cpu/order.h"
 
 enum { P_LANES };
 
@@ -12,8 +13,7 @@ static bool is_max(const hn_node *n)
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
-    if (r->root->op != HN_OP_max_pool && r->root->op != HN_OP_avg_pool) return HN_FIT_OP;
-    if (r->root->n_out > 1) return HN_FIT_ATTRIBUTE;
+    if (r->root->op != HN_OP_max_pool && r->root->op != HN_OP_avg_pool && r->root->op != HN_OP_lp_pool) return HN_FIT_OP;
     if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
     return HN_FIT_YES;
 }
@@ -46,7 +46,13 @@ typedef struct pool {
     const hn_dim *pad_end;
     int n_pad_end, dense;
     hn_kv at[HN_MAX_RANK];
+    hn_kvar acc, key, where; /* key, where: with an index output */
 } pool;
+
+static bool has_index(const hn_region *r)
+{
+    return r->root->n_out > 1;
+}
 
 static hn_kv first_value(pool *p, hn_dtype t, int lanes)
 {
@@ -96,25 +102,103 @@ static hn_kv tap_value(pool *p, const hn_kv *at, int lanes, hn_kv mask)
     return hn_lower_value(p->l, p->x, &idx, mask);
 }
 
-static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
+/* |x|^p */
+static hn_kv powered(pool *p, hn_kv x)
 {
-    pool *p = user;
+    hn_kb *b = hn_lower_kb(p->l);
+    const int64_t e = hn_attr_i(p->r->root, "p");
+    if (e == 2) return hn_kb_mul(b, x, x);
+    x = hn_kb_abs(b, x);
+    return e == 1 ? x : hn_kb_pow(b, x, hn_kb_like(b, x, (double)e));
+}
+
+static hn_kv root_of(pool *p, hn_kv x)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const int64_t e = hn_attr_i(p->r->root, "p");
+    if (e == 2) return hn_kb_sqrt(b, x);
+    return e == 1 ? x : hn_kb_pow(b, x, hn_kb_like(b, x, 1 / (double)e));
+}
+
+/* Number of a tap's element within its plane: row-major, or with the first spatial axis fastest. */
+static hn_kv number_in_plane(pool *p, const hn_kv *at)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const bool columns = hn_attr_i(p->r->root, "column_major");
+    hn_kv n = hn_kb_i(b, 0);
+    for (int k = 0; k < p->win.n; k++) {
+        const int s = columns ? 1 + p->win.n - k : 2 + k;
+        n = hn_kb_add(b, hn_kb_mul(b, n, hn_lower_dim(p->l, p->x->type.dim[s])), at[s]);
+    }
+    return n;
+}
+
+static void take_with_index(pool *p, hn_kv x, hn_kv number, int lanes)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const hn_kv key = hn_order_key(b, x), best = hn_kb_get(b, p->key), where = hn_kb_get(b, p->where);
+    const hn_kv none = hn_kb_lt(b, where, hn_kb_int(b, HN_I64, lanes, 0)), win = hn_kb_or(b, hn_kb_gt(b, key, best), none);
+    hn_kb_set(b, p->key, hn_kb_select(b, win, key, best));
+    hn_kb_set(b, p->where, hn_kb_select(b, win, hn_kb_splat(b, number, lanes), where));
+    hn_kb_set(b, p->acc, hn_kb_select(b, win, x, hn_kb_get(b, p->acc)));
+}
+
+static void take(pool *p, hn_kv x, const hn_kv *at, int lanes)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const hn_kv old = hn_kb_get(b, p->acc);
+    if (has_index(p->r)) take_with_index(p, x, number_in_plane(p, at), lanes);
+    else if (is_max(p->r->root)) hn_kb_set(b, p->acc, hn_kb_max(b, old, x));
+    else hn_kb_set(b, p->acc, hn_kb_add(b, old, p->r->root->op == HN_OP_lp_pool ? powered(p, x) : x));
+}
+
+/* The index counts from the start of the operand; windows without an element say where their plane starts. */
+static void seed_index(pool *p, int lanes)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    hn_kv size = hn_kb_i(b, 1), at[2];
+    for (int s = 2; s < 2 + p->win.n; s++) size = hn_kb_mul(b, size, hn_lower_dim(p->l, p->x->type.dim[s]));
+    for (int a = 0; a < 2; a++) at[a] = a == p->dense ? hn_kb_ramp(b, p->at[a], 1, lanes) : hn_kb_splat(b, p->at[a], lanes);
+    const hn_kv c = hn_kb_splat(b, hn_lower_dim(p->l, p->x->type.dim[1]), lanes);
+    const hn_kv plane = hn_kb_add(b, hn_kb_mul(b, at[0], c), at[1]);
+    const hn_kv first = hn_kb_mul(b, plane, hn_kb_splat(b, size, lanes));
+    const hn_kv inside = hn_kb_max(b, hn_kb_get(b, p->where), hn_kb_int(b, HN_I64, lanes, 0));
+    hn_lower_seed(p->l, p->r->root->out[1], hn_kb_add(b, first, inside));
+}
+
+static void start(pool *p, hn_dtype t, int lanes)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    p->acc = hn_kb_var(b, first_value(p, t, lanes));
+    if (!has_index(p->r)) return;
+    p->key = hn_kb_var(b, hn_order_lowest(b, hn_order_key_type(t), lanes));
+    p->where = hn_kb_var(b, hn_kb_int(b, HN_I64, lanes, -1));
+}
+
+static void all_taps(pool *p, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(p->l);
     hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK];
-    if (p->dense >= 0) p->at[p->dense] = i;
-    const hn_dtype t = hn_lower_compute_type(p->y->type.dtype);
-    const hn_kvar acc = hn_kb_var(b, first_value(p, t, lanes));
     at[0] = p->at[0];
     at[1] = p->at[1];
     for (int s = 2; s < 2 + p->win.n; s++) tap[s] = hn_kb_fori(b, p->kernel[s - 2]);
     hn_lower_forget(p->l);
-    const hn_kv ok = hn_loops_tap(p->l, &p->win, p->x, p->at, tap, at);
-    hn_kb_if(b, ok);
-    const hn_kv x = hn_kb_splat(b, tap_value(p, at, lanes, mask), lanes), old = hn_kb_get(b, acc);
-    hn_kb_set(b, acc, is_max(p->r->root) ? hn_kb_max(b, old, x) : hn_kb_add(b, old, x));
+    hn_kb_if(b, hn_loops_tap(p->l, &p->win, p->x, p->at, tap, at));
+    take(p, hn_kb_splat(b, tap_value(p, at, lanes, mask), lanes), at, lanes);
     hn_kb_end(b);
     hn_loops_close(p->l, p->win.n);
-    hn_kv y = hn_kb_get(b, acc);
-    if (!is_max(p->r->root)) y = hn_kb_div(b, y, divisor(p, t, lanes));
+}
+
+static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
+{
+    pool *p = user;
+    if (p->dense >= 0) p->at[p->dense] = i;
+    const hn_dtype t = hn_lower_compute_type(p->y->type.dtype);
+    start(p, t, lanes);
+    all_taps(p, lanes, mask);
+    hn_kv y = hn_kb_get(b, p->acc);
+    if (p->r->root->op == HN_OP_avg_pool) y = hn_kb_div(b, y, divisor(p, t, lanes));
+    if (p->r->root->op == HN_OP_lp_pool) y = root_of(p, y);
     hn_kidx idx;
     hn_kidx_init(&idx, p->y->type.rank, p->at);
     if (lanes > 1) {
@@ -122,6 +206,7 @@ static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
         idx.aligned = true;
     }
     hn_lower_seed(p->l, p->y, y);
+    if (has_index(p->r)) seed_index(p, lanes);
     hn_lower_store(p->l, &idx, mask);
 }
 
@@ -147,6 +232,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
-    .name = "pool_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .name = "pool_any_loop__cpu", .rev = 2, .arch = HN_ARCH_X86_64,
     .fits = fits, .space = space, .cost = cost, .emit = emit,
 };
