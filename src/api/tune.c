@@ -2,6 +2,7 @@
 #include "api/api_int.h"
 #include "tune/tune.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,10 +100,40 @@ typedef struct data {
     int n_in, n_out;
 } data;
 
-static hone_status evaluate(hone_model *m, data *d, hn_diag *dg)
+/* What comes before the first trial counts against the budget as well. */
+typedef struct limit {
+    hn_api_progress progress;
+    int64_t end_ns; /* 0: none */
+    bool passed;
+} limit;
+
+static bool limited_step(void *user, const char *phase, int64_t done, int64_t total)
 {
-    HN_TRY(hn_eval_run(m->g, &(hn_eval_opts){ .mode = HN_EVAL_F64 }, d->x, d->want, dg));
-    return hn_eval_run(m->g, &(hn_eval_opts){ .mode = HN_EVAL_OWN }, d->x, d->own, dg);
+    limit *l = user;
+    l->passed = l->end_ns && hn_now_ns() >= l->end_ns;
+    return !l->passed && hn_api_step(&l->progress, phase, done, total);
+}
+
+static bool limited_eval_step(void *user, int done, int total)
+{
+    return limited_step(user, "evaluate", done, total);
+}
+
+static hone_status budget_passed(const limit *l, const char *doing, hone_status s, hn_diag *dg)
+{
+    if (s != HONE_E_CANCELLED || !l->passed) return s;
+    hn_diag_clear(dg);
+    hn_hint(dg, "Allow a larger budget.");
+    return HN_RAISE(dg, HONE_E_TIMEOUT, "the budget ended while %s", doing);
+}
+
+static hone_status evaluate(hone_model *m, data *d, limit *l, hn_diag *dg)
+{
+    hn_eval_opts o = { .mode = HN_EVAL_F64, .progress = limited_eval_step, .user = l };
+    hone_status s = hn_eval_run(m->g, &o, d->x, d->want, dg);
+    o.mode = HN_EVAL_OWN;
+    if (s == HONE_OK) s = hn_eval_run(m->g, &o, d->x, d->own, dg);
+    return budget_passed(l, "evaluating references", s, dg);
 }
 
 static void to_internal(const hone_tensor *t, hn_tensor *ret)
@@ -113,7 +144,7 @@ static void to_internal(const hone_tensor *t, hn_tensor *ret)
     for (int i = 0; i < t->rank; i++) ret->type.dim[i] = t->dim[i];
 }
 
-static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *d, hn_diag *dg)
+static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *d, limit *l, hn_diag *dg)
 {
     hone_error *err = NULL;
     d->n_in = m->g->n_in;
@@ -130,7 +161,7 @@ static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *
     for (int i = 0; i < d->n_in; i++) {
         to_internal(o->input && o->input[i].data ? &o->input[i] : &d->in[i], &d->x[i]);
     }
-    return evaluate(m, d, dg);
+    return evaluate(m, d, l, dg);
 }
 
 static void free_data(data *d)
@@ -144,7 +175,8 @@ static void free_data(data *d)
     free(d->own);
 }
 
-static hone_status read_trace(hn_arena *a, hone_model *m, const hone_build_options *opts, hn_build_report *r, hn_diag *dg)
+static hone_status read_trace(hn_arena *a, hone_model *m, const hone_build_options *opts, limit *l, hn_build_report *r,
+                              hn_diag *dg)
 {
     hn_api_build b;
     void *bytes = NULL;
@@ -152,11 +184,26 @@ static hone_status read_trace(hn_arena *a, hone_model *m, const hone_build_optio
     HN_TRY(hn_api_build_options(a, opts, &b, dg));
     b.o.measure = false;
     b.o.model_name = m->path;
+    b.o.progress = limited_step;
+    b.o.progress_user = l;
     hn_graph *g = hn_clone(a, m->g, NULL);
     if (!g) return HN_NOMEM(dg);
     const hone_status s = hn_build_engine(a, g, &b.o, &bytes, &n, r, dg);
     free(bytes);
-    return s;
+    return budget_passed(l, "finding the knobs that matter", s, dg);
+}
+
+/* The compiler's own bytes: another build of it may make other engines. "" when they cannot be read. */
+static const char *tools_digest(hn_arena *a)
+{
+    static const char here;
+    char text[HN_DIGEST_TEXT];
+    Dl_info info;
+    hn_bytes b;
+    if (!dladdr(&here, &info) || !info.dli_fname || hn_map_file(info.dli_fname, &b, NULL) != HONE_OK) return "";
+    hn_digest_text(hn_hash128(b.at, b.n), text);
+    hn_unmap(&b);
+    return hn_arena_strdup(a, text);
 }
 
 static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo, const hone_tune_options *o,
@@ -165,7 +212,9 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
     data *d = HN_NEW(a, data);
     hn_build_report report = { 0 };
     hn_tune_result r;
-    hn_api_progress progress = { o->build.progress, o->build.progress_user, hn_now_ns() };
+    const int64_t start = hn_now_ns();
+    limit l = { .progress = { o->build.progress, o->build.progress_user, start } };
+    if (o->budget_s > 0) l.end_ns = start + (int64_t)(o->budget_s * 1e9);
     if (!d) return HN_NOMEM(dg);
     const hn_tune_opts t = {
         .model_path = m->path, .model_digest = m->digest, .base_route = o->build.route, .expression = o->expression,
@@ -173,9 +222,10 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
         .threads = o->build.threads > 0 ? o->build.threads : hn_cpu_count(), .budget_s = o->budget_s,
         .max_trials = o->max_trials, .store = o->store, .resume = o->resume, .threshold = o->threshold,
         .trial_timeout_s = o->trial_timeout_s, .trial_memory_bytes = o->trial_memory_bytes, .seed = o->seed,
-        .dry_run = o->dry_run, .progress = hn_api_step, .progress_user = &progress };
-    hone_status s = o->expression ? HONE_OK : read_trace(a, m, &o->build, &report, dg);
-    if (s == HONE_OK && !o->dry_run) s = gather_data(m, o, d, dg);
+        .dry_run = o->dry_run, .progress = hn_api_step, .progress_user = &l.progress,
+        .start_ns = start, .tools = tools_digest(a) };
+    hone_status s = o->expression ? HONE_OK : read_trace(a, m, &o->build, &l, &report, dg);
+    if (s == HONE_OK && !o->dry_run) s = gather_data(m, o, d, &l, dg);
     if (s == HONE_OK)
         s = hn_tune(a, m->g, d->x, d->want, d->own, &t, report.read, report.n_read, engine_path, &r, dg);
     free_data(d);
@@ -200,6 +250,8 @@ hone_status hone_tune(const char *model_path, const hone_model_options *model_op
     hone_status s = a ? HONE_OK : HN_NOMEM(&dg);
     if (s == HONE_OK && opts->metric && strcmp(opts->metric, "rel_l2") != 0)
         s = HN_RAISE(&dg, HONE_E_UNSUPPORTED, "metric \"%s\" is not there yet; \"rel_l2\" is", opts->metric);
+    if (s == HONE_OK && model_opts && model_opts->size >= sizeof *model_opts && model_opts->n_value > 0)
+        s = HN_RAISE(&dg, HONE_E_UNSUPPORTED, "tuning takes no values of inputs: its trials read the model anew");
     if (s == HONE_OK && !engine_path && !opts->dry_run)
         s = HN_RAISE(&dg, HONE_E_INVALID, "a path for the engine is needed");
     if (s == HONE_OK) s = tune(a, m, model_opts, opts, engine_path, ret_report, &dg);

@@ -45,7 +45,7 @@ static hn_proc_limits limits(const hn_tuner *t)
 static int64_t deadline(const hn_tuner *t)
 {
     const double s = t->o->trial_timeout_s > 0 ? t->o->trial_timeout_s : 60;
-    const int64_t trial = hn_now_ns() + (int64_t)(s * 1e9);
+    const int64_t trial = hn_now_ns() + (int64_t)(s * 1e9) * HN_MAX(t->patience, 1);
     return t->deadline_ns && t->deadline_ns < trial ? t->deadline_ns : trial;
 }
 
@@ -80,8 +80,12 @@ static bool member(const char *line, const char *key, char *ret, size_t n)
 static hone_status failed(hn_tuner *t, hn_trial *trial, const hn_diag *why, const char *how, const char *line)
 {
     char message[256] = "";
-    trial->outcome = why->code == HONE_E_TIMEOUT ? HN_OUT_TIMED_OUT : strstr(how, "signal") ? HN_OUT_CRASHED : HN_OUT_BUILD_FAILED;
     member(line, "message", message, sizeof message);
+    /* Exit codes are statuses. Before a deadline only the system's memory killer sends SIGKILL. */
+    const bool memory = strcmp(how, "exit status 1") == 0 || strstr(message, "out of memory") || strstr(how, "SIGKILL");
+    trial->outcome = why->code == HONE_E_TIMEOUT ? HN_OUT_TIMED_OUT : memory ? HN_OUT_OUT_OF_MEMORY
+                     : strstr(how, "signal") ? HN_OUT_CRASHED : HN_OUT_BUILD_FAILED;
+    if (memory && why->code != HONE_E_TIMEOUT && !*message) snprintf(message, sizeof message, "out of memory");
     trial->reason = hn_arena_printf(t->a, "%s%s%s", why->code == HONE_E_TIMEOUT ? "time limit passed" : how,
                                     message[0] ? ": " : "", message);
     return HONE_OK;
@@ -165,8 +169,7 @@ hone_status hn_runner_start(hn_tuner *t, const char *engine, hn_runner *ret, hn_
 
 void hn_runner_stop(hn_runner *r)
 {
-    char how[64];
-    if (r->alive) hn_proc_end(&r->proc, how, sizeof how);
+    if (r->alive) hn_proc_end(&r->proc, r->how, sizeof r->how);
     r->alive = false;
 }
 

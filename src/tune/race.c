@@ -1,7 +1,16 @@
-/* Confidence sequences over paired log-ratios. */
+/* Confidence sequences over paired log-ratios.
+ *
+ * The inversion of the t-test martingale: a N(0, g sigma^2) mixture over the mean with the right Haar prior on sigma. Its
+ * likelihood ratio is an e-process whatever sigma is, at small n as well, where asymptotic sequences are too sure. With
+ * c = 1 + n g and q = (sqrt(c) / alpha)^(2/n), a mean is excluded when t^2 / (n - 1) >= (q - 1) / (1 - q / c), and none
+ * while q >= c.
+ */
 #include "tune/tune.h"
 
 #include <math.h>
+
+static const double MIXTURE = 10;     /* g: gains of about three standard deviations; narrow for n = 8..20 */
+static const double LEAST_SD = 1e-4;  /* equal readings of a coarse clock are no certainty */
 
 void hn_race_add(hn_race *r, double x)
 {
@@ -11,13 +20,16 @@ void hn_race_add(hn_race *r, double x)
     r->m2 += d * (x - r->mean);
 }
 
+double hn_race_sd(const hn_race *r)
+{
+    return r->n > 1 ? fmax(sqrt(r->m2 / (r->n - 1)), LEAST_SD) : HUGE_VAL;
+}
+
 bool hn_race_interval(const hn_race *r, double alpha, double *ret_lo, double *ret_hi)
 {
-    if (r->n < HN_RACE_LEAST) return false;
-    const double n = r->n, sd = sqrt(r->m2 / (n - 1));
-    /* rho^2 that is tightest at HN_RACE_TUNED rounds (section 2.3): (-2 log a + log(-2 log a + 1)) / n */
-    const double l = -2 * log(alpha), rho2 = (l + log(l + 1)) / HN_RACE_TUNED;
-    const double half = sd * sqrt(2 * (n * rho2 + 1) / (n * n * rho2) * log(sqrt(n * rho2 + 1) / alpha));
+    const double n = r->n, c = 1 + n * MIXTURE, q = n > 1 ? pow(sqrt(c) / alpha, 2 / n) : HUGE_VAL;
+    if (!(q < c)) return false;
+    const double half = sqrt((q - 1) / (1 - q / c) * (n - 1)) * hn_race_sd(r) / sqrt(n);
     *ret_lo = r->mean - half;
     *ret_hi = r->mean + half;
     return true;

@@ -26,12 +26,23 @@ static void add_setting(hn_str *s, hn_knob id, const char *pattern, int64_t v)
     hn_knob_print_value(k, v, s);
 }
 
-static hone_status from_expression(hn_arena *a, const char *text, void *list, hn_str *fixed, hn_diag *dg)
+/* A bound is what makes a change of numbers judgeable. */
+static hone_status refuse_unbounded(const hn_axis *x, hn_diag *dg)
+{
+    const hn_knob_def *k = hn_knob_get(x->knob);
+    if (!k->changes_numbers || (x->n_value == 1 && x->value[0] == k->dflt)) return HONE_OK;
+    hn_hint(dg, "State how much error is allowed (a threshold), or leave the knob out.");
+    return HN_RAISE(dg, HONE_E_INVALID, "\"-%s\" changes numbers beyond reassociation and is searched under a stated bound only",
+                    k->name);
+}
+
+static hone_status from_expression(hn_arena *a, const char *text, bool allow_numbers, void *list, hn_str *fixed, hn_diag *dg)
 {
     hn_expr_route e = { 0 };
     HN_TRY(hn_route_expr_parse(a, text, &e, dg));
     for (int i = 0; i < e.n; i++) {
         const hn_axis *x = &e.at[i];
+        if (!allow_numbers) HN_TRY(refuse_unbounded(x, dg));
         if (x->fixed) add_setting(fixed, x->knob, x->pattern, x->value[0]);
         else if (!push_axis(a, list, axis_of(x->knob, x->pattern, x->value, x->n_value))) return HN_NOMEM(dg);
     }
@@ -62,7 +73,10 @@ hone_status hn_search_make(hn_arena *a, const char *text, const hn_knob_read *re
 {
     HN_VEC(hn_space_axis) list = { 0 };
     hn_str fixed = { 0 };
-    HN_TRY(text ? from_expression(a, text, &list, &fixed, dg) : from_reads(a, read, n_read, allow_numbers, &list, dg));
+    const hone_status made = text ? from_expression(a, text, allow_numbers, &list, &fixed, dg)
+                                  : from_reads(a, read, n_read, allow_numbers, &list, dg);
+    if (made != HONE_OK) hn_str_done(&fixed);
+    HN_TRY(made);
     *ret = (hn_search){ list.at, list.n, hn_arena_strdup(a, hn_str_get(&fixed)) };
     hn_str_done(&fixed);
     return hn_arena_oom(a) ? HN_NOMEM(dg) : HONE_OK;

@@ -1,4 +1,5 @@
-/* The trial store: one SQLite file, safe for several processes, one transaction a trial. */
+/* The trial store: one SQLite file, safe for several processes, one transaction a trial: a kill loses at most the trial in
+ * flight. */
 #include "tune/tune_int.h"
 
 #include <sqlite3.h>
@@ -16,7 +17,7 @@ static hone_status raise(hn_store *s, const char *doing, hn_diag *dg)
 }
 
 static const char schema[] =
-    "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
     "CREATE TABLE IF NOT EXISTS trial(key TEXT NOT NULL, route TEXT NOT NULL, outcome INTEGER NOT NULL, reason TEXT,"
     " payload TEXT, ratio REAL, lo REAL, hi REAL, err REAL, at TEXT DEFAULT CURRENT_TIMESTAMP,"
     " PRIMARY KEY(key, route));";
@@ -87,4 +88,80 @@ bool hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *ret)
     }
     sqlite3_finalize(q);
     return found;
+}
+
+/* ---- JSON lines ---- */
+static const char *const column[] = { "key", "route", "outcome", "reason", "payload", "ratio", "lo", "hi", "err", "at" };
+static const char export_sql[] = "SELECT key,route,outcome,reason,payload,ratio,lo,hi,err,at FROM trial ORDER BY rowid";
+/* SQLite reads the JSON: its parser is there already. */
+static const char import_sql[] =
+    "INSERT OR IGNORE INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,at) SELECT j->>'key',j->>'route',"
+    "j->>'outcome',j->>'reason',j->>'payload',j->>'ratio',j->>'lo',j->>'hi',j->>'err',j->>'at' FROM (SELECT ? AS j)";
+
+static void print_row(sqlite3_stmt *q, hn_str *out)
+{
+    hn_json j;
+    hn_json_init(&j, out, false);
+    hn_json_object(&j);
+    for (int i = 0; i < HN_COUNT(column); i++) {
+        hn_json_key(&j, column[i]);
+        if (sqlite3_column_type(q, i) == SQLITE_INTEGER) hn_json_i64(&j, sqlite3_column_int64(q, i));
+        else if (sqlite3_column_type(q, i) == SQLITE_FLOAT) hn_json_f64(&j, sqlite3_column_double(q, i));
+        else hn_json_str(&j, (const char *)sqlite3_column_text(q, i));
+    }
+    hn_json_object_end(&j);
+    hn_str_add(out, "\n");
+}
+
+hone_status hn_tune_store_export(const char *path, hn_str *out, hn_diag *dg)
+{
+    hn_store *s = NULL;
+    sqlite3_stmt *q = NULL;
+    if (!hn_file_exists(path)) return HN_RAISE(dg, HONE_E_NOTFOUND, "there is no trial store \"%s\"", path);
+    HN_TRY(hn_store_open(path, "", &s, dg));
+    int r = sqlite3_prepare_v2(s->db, export_sql, -1, &q, NULL);
+    if (r == SQLITE_OK)
+        while ((r = sqlite3_step(q)) == SQLITE_ROW) print_row(q, out);
+    const hone_status status = r == SQLITE_DONE ? HONE_OK : raise(s, "reading", dg);
+    sqlite3_finalize(q);
+    hn_store_close(s);
+    return status == HONE_OK && out->oom ? HN_NOMEM(dg) : status;
+}
+
+static hone_status import_line(hn_store *s, const char *line, size_t n, int number, hn_diag *dg)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, import_sql, -1, &q, NULL) != SQLITE_OK) return raise(s, "preparing", dg);
+    sqlite3_bind_text(q, 1, line, (int)n, SQLITE_STATIC);
+    const int r = sqlite3_step(q);
+    sqlite3_finalize(q);
+    if (r == SQLITE_DONE) return HONE_OK;
+    return HN_RAISE(dg, HONE_E_FORMAT, "line %d is no trial: %s", number, sqlite3_errmsg(s->db));
+}
+
+static hone_status import_lines(hn_store *s, const char *lines, int *ret_added, hn_diag *dg)
+{
+    for (int number = 1; *lines; number++) {
+        const size_t n = strcspn(lines, "\n");
+        if (n) {
+            HN_TRY(import_line(s, lines, n, number, dg));
+            *ret_added += sqlite3_changes(s->db);
+        }
+        lines += n + (lines[n] == '\n');
+    }
+    return HONE_OK;
+}
+
+hone_status hn_tune_store_import(const char *path, const char *lines, int *ret_added, hn_diag *dg)
+{
+    hn_store *s = NULL;
+    *ret_added = 0;
+    HN_TRY(hn_store_open(path, "", &s, dg));
+    hone_status r = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK ? HONE_OK : raise(s, "locking", dg);
+    if (r == HONE_OK) r = import_lines(s, lines, ret_added, dg);
+    if (r != HONE_OK) *ret_added = 0;
+    if (sqlite3_exec(s->db, r == HONE_OK ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK && r == HONE_OK)
+        r = raise(s, "writing", dg);
+    hn_store_close(s);
+    return r;
 }

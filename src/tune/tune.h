@@ -15,11 +15,13 @@ typedef struct hn_tune_opts {
     hn_digest model_digest;
     const char *program;       /* the hone program that trials run; NULL: found beside this program or library */
     const char *base_route;    /* what every route starts from; NULL: the default */
+    const char *tools;         /* digest or name of what builds: part of the store's key; NULL: unknown */
     const char *expression;    /* NULL: every tunable knob that a default build reads */
     const char *strategy;      /* "fast", "full", "mixed", "random"; NULL: mixed */
     const char *const *build_arg; /* further words for every `hone build` (shapes, threads, caches); NULL-terminated */
     int threads;
     double budget_s;           /* 0: none */
+    int64_t start_ns;          /* when the budget began, hn_now_ns(); 0: now */
     int max_trials;            /* 0: none */
     const char *store;         /* SQLite file; NULL: none */
     bool resume;               /* trials that the store holds are not run again */
@@ -41,6 +43,7 @@ typedef enum hn_outcome { /* numbers reach the store */
     HN_OUT_CRASHED = 6,
     HN_OUT_TIMED_OUT = 7,
     HN_OUT_LISTED = 8,   /* dry run */
+    HN_OUT_OUT_OF_MEMORY = 9,
 } hn_outcome;
 const char *hn_outcome_name(hn_outcome o);
 
@@ -74,18 +77,24 @@ hone_status hn_tune(hn_arena *a, const hn_graph *g, const hn_tensor *in, const h
 
 /* ---- the race's statistic ---- */
 /**
- * Paired log-ratios, one a round, with an interval that holds at every round at once: the asymptotic confidence sequence
- * of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and asymptotic confidence
- * sequences" (2021), theorem 2.2, tightest near HN_RACE_TUNED rounds.
+ * Paired log-ratios, one a round of fresh processes, with an interval that holds at every round at once: the t-test
+ * martingale of Perez-Ortiz, Lardy, de Heide and Gruenwald, "E-statistics, group invariance and anytime-valid testing" (2022);
+ * see also Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance" (2023).
  */
 typedef struct hn_race {
     int n;
     double mean, m2; /* Welford's running moments of the log-ratios */
 } hn_race;
-enum { HN_RACE_TUNED = 20, HN_RACE_LEAST = 8 };
 void hn_race_add(hn_race *r, double log_ratio);
-/** False before HN_RACE_LEAST rounds. Bounds of the mean log-ratio at error rate alpha. */
+double hn_race_sd(const hn_race *r);
+/** Bounds of the mean log-ratio at error rate alpha; false while the rounds are too few to bound it. */
 bool hn_race_interval(const hn_race *r, double alpha, double *ret_lo, double *ret_hi);
+
+/* ---- the trial store as text ---- */
+/** Every trial of a store as JSON lines. HONE_E_NOTFOUND when there is no such file. */
+hone_status hn_tune_store_export(const char *path, hn_str *out, hn_diag *dg);
+/** Take in such lines, all or none; trials that are there stay. HONE_E_FORMAT names the line. */
+hone_status hn_tune_store_import(const char *path, const char *lines, int *ret_added, hn_diag *dg);
 
 /* ---- the routes to try ---- */
 typedef struct hn_space_axis {

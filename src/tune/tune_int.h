@@ -9,6 +9,7 @@
 typedef struct hn_runner {
     hn_proc proc;
     bool alive;
+    char how[64]; /* it ended; "" while alive */
 } hn_runner;
 
 typedef struct hn_tuner {
@@ -18,10 +19,13 @@ typedef struct hn_tuner {
     const hn_tensor *want, *own;
     char *dir;             /* temporary folder of engines, inputs, outputs */
     char *program;
-    int64_t deadline_ns;   /* 0: none */
+    int64_t deadline_ns;   /* of the present phase; 0: none */
+    int64_t end_ns;        /* of the budget; 0: none */
+    int patience;          /* factor on the trial's time limit: the default builds with cold caches */
     const char **input;    /* .npy file of each input */
     hn_tune_result *r;
     struct hn_store *store;
+    hn_rng rng;
 } hn_tuner;
 
 /* drive.c */

@@ -1,0 +1,174 @@
+/* Stands in for the hone program in tests of the tuner: builds nothing, and behaves as the route says.
+ *
+ * An engine is a file that holds its route. What a setting does:
+ *   -region:chain=0     a fifth faster          -region:epilogue=0  a third slower
+ *   -region:prologue=0  the default's payload   -math:winograd=1    twice as fast, error 1e-3
+ *   -region:views=0     what $FAKE_FAULT says: crash, hang, oom, nan, fail, crash_running, hang_running
+ * $FAKE_LOG gets a line per build; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *fault(const char *route)
+{
+    const char *f = getenv("FAKE_FAULT");
+    return f && strstr(route, "-region:views=0") ? f : "";
+}
+
+static bool is(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+static void use_up_memory(void)
+{
+    enum { PIECE = 64 << 20, MOST = 256 };
+    for (int i = 0; i < MOST; i++)
+        if (!malloc(PIECE)) break;
+    puts("{\"status\":\"E_NOMEM\",\"message\":\"out of memory\"}");
+    exit(1);
+}
+
+static void log_build(const char *route)
+{
+    const char *path = getenv("FAKE_LOG");
+    FILE *f = path ? fopen(path, "a") : NULL;
+    if (!f) return;
+    fprintf(f, "%s\n", route);
+    fclose(f);
+}
+
+static int build(int argc, char **argv)
+{
+    char route[1024] = "", *out = NULL;
+    unsigned payload = 5381;
+    for (int i = 2; i + 1 < argc; i++) {
+        if (is(argv[i], "-o")) out = argv[i + 1];
+        if (!is(argv[i], "--set")) continue;
+        if (*route) strcat(route, " ");
+        strncat(route, argv[i + 1], sizeof route / 2 - 1);
+    }
+    log_build(route);
+    const char *slow = getenv("FAKE_SLOW_MS"), *f = fault(route);
+    if (slow) usleep((unsigned)atoi(slow) * 1000);
+    if (is(f, "crash")) abort();
+    while (is(f, "hang")) sleep(1);
+    if (is(f, "oom")) use_up_memory();
+    if (is(f, "fail")) {
+        puts("{\"status\":\"E_UNSUPPORTED\",\"message\":\"no tactic\"}");
+        return 6;
+    }
+    FILE *e = out ? fopen(out, "w") : NULL;
+    if (!e) return 3;
+    fputs(route, e);
+    fclose(e);
+    for (const char *c = route; *c; c++) payload = payload * 33 + (unsigned char)*c;
+    if (is(route, "-region:prologue=0")) payload = 5381;
+    printf("{\"payload\":\"%032x\"}\n", payload);
+    return 0;
+}
+
+/* ---- running ---- */
+static double unit(void)
+{
+    return (double)rand() / RAND_MAX;
+}
+
+/* Placement fixes a bias per process; a slow walk and spikes come on top: the noise of real machines, only worse. */
+static double time_of(const char *route, double bias)
+{
+    static double walk;
+    const char *n = getenv("FAKE_NOISE");
+    const double noise = n ? atof(n) : 1;
+    double t = 100000;
+    if (strstr(route, "-region:chain=0")) t *= 0.8;
+    if (strstr(route, "-region:epilogue=0")) t *= 1.33;
+    if (strstr(route, "-math:winograd=1")) t *= 0.5;
+    walk = 0.9 * walk + 0.01 * (unit() - 0.5);
+    return t * (1 + noise * (bias + walk + 0.02 * (unit() - 0.5) + (unit() < 0.02 ? unit() : 0)));
+}
+
+static bool cut(const char *line, const char *key, char *ret, size_t n)
+{
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, "\"%s\":\"", key);
+    const char *at = strstr(line, pattern);
+    if (!at) return false;
+    at += strlen(pattern);
+    const size_t len = strcspn(at, "\"");
+    if (len >= n) return false;
+    memcpy(ret, at, len);
+    ret[len] = 0;
+    return true;
+}
+
+static void load(const char *path, char *route, size_t n)
+{
+    FILE *f = fopen(path, "r");
+    const size_t got = f ? fread(route, 1, n - 1, f) : 0;
+    route[got] = 0;
+    if (f) fclose(f);
+    puts(f ? "{\"ok\":true}" : "{\"ok\":false,\"error\":\"no such engine\"}");
+}
+
+/* The model of the tests is y = x + x over one element that is 1. */
+static void outputs(const char *dir, const char *route)
+{
+    char path[4096 + 16];
+    float y = 2;
+    if (strstr(route, "-math:winograd=1")) y *= 1.001F;
+    if (is(fault(route), "nan")) y = NAN;
+    mkdir(dir, 0777);
+    snprintf(path, sizeof path, "%s/output_1.npy", dir);
+    FILE *f = fopen(path, "w");
+    if (!f) exit(3);
+    char head[129];
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(head + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", 57);
+    head[127] = '\n';
+    fwrite(head, 1, 128, f);
+    fwrite(&y, 1, sizeof y, f);
+    fclose(f);
+    puts("{\"ok\":true}");
+}
+
+static int worker(void)
+{
+    char *line = NULL, route[1024] = "", text[4096];
+    size_t cap = 0;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    srand((unsigned)now.tv_nsec ^ (unsigned)getpid());
+    const double bias = 0.02 * (unit() - 0.5);
+    while (getline(&line, &cap, stdin) > 0) {
+        if (strstr(line, "\"load\"") && cut(line, "engine", text, sizeof text)) {
+            load(text, route, sizeof route);
+        } else if (strstr(line, "\"outputs\"") && cut(line, "dir", text, sizeof text)) {
+            outputs(text, route);
+        } else if (strstr(line, "\"block\"")) {
+            if (is(fault(route), "crash_running")) abort();
+            while (is(fault(route), "hang_running")) sleep(1);
+            printf("{\"ok\":true,\"times_ns\":[");
+            for (int i = 0; i < 5; i++) printf("%s%.0f", i ? "," : "", time_of(route, bias));
+            puts("]}");
+        } else {
+            puts("{\"ok\":true}");
+        }
+        fflush(stdout);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && is(argv[1], "build")) return build(argc, argv);
+    return worker();
+}
