@@ -1,12 +1,14 @@
-/* Direct and depthwise convolution kernels against evaluation: layouts, strides, padding, groups, edges of tiles. */
+/* Direct and depthwise convolution kernels against evaluation: layouts, strides, padding, groups, edges of
+ * tiles. */
 #include <stdio.h>
 
 #include "fast_run.h"
 
 static const char *text_of(hn_test *t, const char *x, const char *w, const char *attrs, int oc)
 {
-    return hn_arena_printf(t->arena, "in x f32[%s]  in w f32[%s]  in b f32[%d]\nc = conv(x, w, b) {%s}\ny = relu(c)\nout y", x, w, oc,
-                           attrs);
+    return hn_arena_printf(
+        t->arena, "in x f32[%s]  in w f32[%s]  in b f32[%d]\nc = conv(x, w, b) {%s}\ny = relu(c)\nout y", x,
+        w, oc, attrs);
 }
 
 #define DIRECT    "conv_f32_direct__cpu"
@@ -21,7 +23,8 @@ TEST(direct_three_by_three)
 
 TEST(direct_strided_and_dilated)
 {
-    const char *text = text_of(t, "1,17,19,23", "33,17,3,5", "stride=[2,3], dilation=[2,1], pad_begin=[2,1], pad_end=[1,3]", 33);
+    const char *text = text_of(t, "1,17,19,23", "33,17,3,5",
+                               "stride=[2,3], dilation=[2,1], pad_begin=[2,1], pad_end=[1,3]", 33);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DIRECT);
     text = text_of(t, "1,9,12,17", "16,9,3,3", "stride=[1,2], dilation=[1,3]", 16);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DIRECT);
@@ -37,7 +40,8 @@ TEST(direct_one_by_one)
 
 TEST(direct_first_layer)
 {
-    const char *text = text_of(t, "1,3,31,33", "24,3,7,7", "stride=[2,2], pad_begin=[3,3], pad_end=[3,3]", 24);
+    const char *text =
+        text_of(t, "1,3,31,33", "24,3,7,7", "stride=[2,2], pad_begin=[3,3], pad_end=[3,3]", 24);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .plain = "x" }, DIRECT);
     text = text_of(t, "2,1,16,20", "8,1,3,3", "stride=[1,1]", 8);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .plain = "x" }, DIRECT);
@@ -63,7 +67,8 @@ TEST(direct_groups_and_few_channels)
 
 TEST(direct_one_dimension)
 {
-    const char *text = text_of(t, "2,18,57", "20,18,5", "stride=[2], dilation=[2], pad_begin=[4], pad_end=[3]", 20);
+    const char *text =
+        text_of(t, "2,18,57", "20,18,5", "stride=[2], dilation=[2], pad_begin=[4], pad_end=[3]", 20);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acb" }, DIRECT);
     text = text_of(t, "1,1,400", "16,1,25", "stride=[5], pad_begin=[12], pad_end=[12]", 16);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acb", .plain = "x" }, DIRECT);
@@ -72,46 +77,71 @@ TEST(direct_one_dimension)
 /* One kernel for every extent: rows shorter and longer than its tiles. */
 TEST(direct_symbolic)
 {
-    static const char text[] = "sym h [1,14,99]  sym n [1,1,9]\nin x f32[n,16,h,h]  in w f32[32,16,3,3]  in b f32[32]  in z f32[n,32,h,h]\n"
+    static const char text[] = "sym h [1,14,99]  sym n [1,1,9]\nin x f32[n,16,h,h]  in w f32[32,16,3,3]  in "
+                               "b f32[32]  in z f32[n,32,h,h]\n"
                                "c = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1]}\ny = add(c, z)\nout y";
     for (int64_t s = 1; s <= 31; s += 6)
-        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .sym = s > 4 ? 0 : s, .n_point = 3 }, DIRECT);
-    static const char one[] = "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[32,16,1,1]\nc = conv(x, w)\ny = relu(c)\nout y";
+        fast_check(t,
+                   &(fast_case){
+                       .text = text, .root = "conv", .layout = "acdb", .sym = s > 4 ? 0 : s, .n_point = 3 },
+                   DIRECT);
+    static const char one[] =
+        "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[32,16,1,1]\nc = conv(x, w)\ny = relu(c)\nout y";
     for (int64_t s = 1; s <= 31; s += 6)
-        fast_check(t, &(fast_case){ .text = one, .root = "conv", .layout = "acdb", .sym = s, .n_point = 3 }, DIRECT);
+        fast_check(t, &(fast_case){ .text = one, .root = "conv", .layout = "acdb", .sym = s, .n_point = 3 },
+                   DIRECT);
 }
 
 TEST(direct_transposed)
 {
     static const char *const text[] = {
-        "in x f32[2,24,5,6]  in w f32[24,20,2,2]  in b f32[20]\nc = conv_transpose(x, w, b) {stride=[2,2]}  y = relu(c)\nout y",
-        "in x f32[1,16,7,5]  in w f32[16,9,3,3]\nc = conv_transpose(x, w) {stride=[2,1], pad_begin=[1,1], pad_end=[1,1], out_pad=[1,0]}\nout c",
-        "in x f32[1,8,4,4]  in w f32[8,12,5,4]\nc = conv_transpose(x, w) {stride=[3,2], pad_begin=[2,0], pad_end=[1,1]}\nout c",
-        "in x f32[1,8,4,4]  in w f32[8,12,1,2]\nc = conv_transpose(x, w) {stride=[2,3], out_pad=[1,2]}\nout c",
+        "in x f32[2,24,5,6]  in w f32[24,20,2,2]  in b f32[20]\nc = conv_transpose(x, w, b) {stride=[2,2]}  "
+        "y = relu(c)\nout y",
+        "in x f32[1,16,7,5]  in w f32[16,9,3,3]\nc = conv_transpose(x, w) {stride=[2,1], pad_begin=[1,1], "
+        "pad_end=[1,1], out_pad=[1,0]}\nout c",
+        "in x f32[1,8,4,4]  in w f32[8,12,5,4]\nc = conv_transpose(x, w) {stride=[3,2], pad_begin=[2,0], "
+        "pad_end=[1,1]}\nout c",
+        "in x f32[1,8,4,4]  in w f32[8,12,1,2]\nc = conv_transpose(x, w) {stride=[2,3], out_pad=[1,2]}\nout "
+        "c",
     };
     for (int i = 0; i < HN_COUNT(text); i++)
         fast_check(t, &(fast_case){ .text = text[i], .root = "conv_transpose", .layout = "acdb" }, DIRECT);
     fast_check(t, &(fast_case){ .text = text[0], .root = "conv_transpose" }, DIRECT);
-    fast_check(t, &(fast_case){ .text = "in x f32[2,8,14]  in w f32[8,12,8]\nc = conv_transpose(x, w) {stride=[4], pad_begin=[2], pad_end=[2]}\nout c",
-                                .root = "conv_transpose", .layout = "acb" }, DIRECT);
+    fast_check(t,
+               &(fast_case){ .text = "in x f32[2,8,14]  in w f32[8,12,8]\nc = conv_transpose(x, w) "
+                                     "{stride=[4], pad_begin=[2], pad_end=[2]}\nout c",
+                             .root = "conv_transpose",
+                             .layout = "acb" },
+               DIRECT);
 }
 
 TEST(direct_transposed_symbolic)
 {
-    static const char text[] = "sym h [1,14,99]\nin x f32[1,8,h,h]  in w f32[8,12,4,2]\n"
-                               "c = conv_transpose(x, w) {stride=[2,2], pad_begin=[1,0], pad_end=[1,0]}\nout c";
+    static const char text[] =
+        "sym h [1,14,99]\nin x f32[1,8,h,h]  in w f32[8,12,4,2]\n"
+        "c = conv_transpose(x, w) {stride=[2,2], pad_begin=[1,0], pad_end=[1,0]}\nout c";
     for (int64_t s = 1; s < 20; s += 5)
-        fast_check(t, &(fast_case){ .text = text, .root = "conv_transpose", .layout = "acdb", .sym = s, .n_point = 3 }, DIRECT);
+        fast_check(
+            t,
+            &(fast_case){ .text = text, .root = "conv_transpose", .layout = "acdb", .sym = s, .n_point = 3 },
+            DIRECT);
 }
 
 TEST(direct_refuses)
 {
-    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,1,3,3]\nc = conv(x, w) {group=8}\nout c", .root = "conv" }, DIRECT,
-                 HN_FIT_TOO_SMALL);
-    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in k f32[8,8,3,3]\nc = conv(x, k)\nout c", .root = "conv" }, DIRECT,
-                 HN_FIT_NOT_CONST);
-    fast_refuses(t, &(fast_case){ .text = "in x f16[1,8,4,4]  in w f16[8,8,3,3]\nc = conv(x, w)\nout c", .root = "conv" }, DIRECT,
-                 HN_FIT_DTYPE);
+    fast_refuses(
+        t,
+        &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,1,3,3]\nc = conv(x, w) {group=8}\nout c",
+                      .root = "conv" },
+        DIRECT, HN_FIT_TOO_SMALL);
+    fast_refuses(
+        t,
+        &(fast_case){ .text = "in x f32[1,8,4,4]  in k f32[8,8,3,3]\nc = conv(x, k)\nout c", .root = "conv" },
+        DIRECT, HN_FIT_NOT_CONST);
+    fast_refuses(
+        t,
+        &(fast_case){ .text = "in x f16[1,8,4,4]  in w f16[8,8,3,3]\nc = conv(x, w)\nout c", .root = "conv" },
+        DIRECT, HN_FIT_DTYPE);
 }
 
 #define WINOGRAD "conv_f32_winograd__cpu"
@@ -119,11 +149,14 @@ TEST(direct_refuses)
 TEST(winograd)
 {
     const char *text = text_of(t, "2,24,13,15", "40,24,3,3", "pad_begin=[1,1], pad_end=[1,1]", 40);
-    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 1e-5, .n_point = 16 }, WINOGRAD);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 1e-5, .n_point = 16 },
+               WINOGRAD);
     text = text_of(t, "1,9,12,9", "20,9,3,3", "pad_begin=[0,2], pad_end=[1,0]", 20);
-    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 1e-5, .n_point = 16 }, WINOGRAD);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 1e-5, .n_point = 16 },
+               WINOGRAD);
     text = text_of(t, "1,512,8,8", "32,512,3,3", "pad_begin=[1,1], pad_end=[1,1]", 32);
-    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 2e-5, .n_point = 3 }, WINOGRAD);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 2e-5, .n_point = 3 },
+               WINOGRAD);
 }
 
 TEST(winograd_symbolic)
@@ -131,15 +164,25 @@ TEST(winograd_symbolic)
     static const char text[] = "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[16,16,3,3]\n"
                                "c = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  y = relu(c)\nout y";
     for (int64_t s = 1; s <= 31; s += 6)
-        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .sym = s, .tol = 1e-5, .n_point = 3 }, WINOGRAD);
+        fast_check(t,
+                   &(fast_case){
+                       .text = text, .root = "conv", .layout = "acdb", .sym = s, .tol = 1e-5, .n_point = 3 },
+                   WINOGRAD);
 }
 
 TEST(winograd_refuses)
 {
-    fast_refuses(t, &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,5,5", "", 16), .root = "conv", .layout = "acdb" }, WINOGRAD, HN_FIT_SHAPE);
-    fast_refuses(t, &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,3,3", "stride=[2,2]", 16), .root = "conv", .layout = "acdb" }, WINOGRAD,
-                 HN_FIT_SHAPE);
-    fast_refuses(t, &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,3,3", "", 16), .root = "conv" }, WINOGRAD, HN_FIT_LAYOUT);
+    fast_refuses(
+        t,
+        &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,5,5", "", 16), .root = "conv", .layout = "acdb" },
+        WINOGRAD, HN_FIT_SHAPE);
+    fast_refuses(t,
+                 &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,3,3", "stride=[2,2]", 16),
+                               .root = "conv",
+                               .layout = "acdb" },
+                 WINOGRAD, HN_FIT_SHAPE);
+    fast_refuses(t, &(fast_case){ .text = text_of(t, "1,16,9,9", "16,16,3,3", "", 16), .root = "conv" },
+                 WINOGRAD, HN_FIT_LAYOUT);
 }
 
 TEST(depthwise_three_by_three)
@@ -155,7 +198,8 @@ TEST(depthwise_wide_windows)
 {
     const char *text = text_of(t, "1,24,7,7", "24,1,7,7", "group=24, pad_begin=[3,3], pad_end=[3,3]", 24);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DEPTHWISE);
-    text = text_of(t, "1,20,30,5", "20,1,5,3", "group=20, stride=[3,1], dilation=[2,2], pad_begin=[4,2], pad_end=[3,2]", 20);
+    text = text_of(t, "1,20,30,5", "20,1,5,3",
+                   "group=20, stride=[3,1], dilation=[2,2], pad_begin=[4,2], pad_end=[3,2]", 20);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb" }, DEPTHWISE);
     text = text_of(t, "2,20,30", "20,1,5", "group=20, pad_begin=[2], pad_end=[2]", 20);
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acb" }, DEPTHWISE);
@@ -163,26 +207,35 @@ TEST(depthwise_wide_windows)
 
 TEST(depthwise_symbolic)
 {
-    static const char text[] = "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[16,1,5,5]  in b f32[16]\n"
-                               "c = conv(x, w, b) {group=16, pad_begin=[2,2], pad_end=[2,2]}\ny = relu(c)\nout y";
+    static const char text[] =
+        "sym h [1,14,99]\nin x f32[2,16,h,h]  in w f32[16,1,5,5]  in b f32[16]\n"
+        "c = conv(x, w, b) {group=16, pad_begin=[2,2], pad_end=[2,2]}\ny = relu(c)\nout y";
     for (int64_t s = 1; s <= 31; s += 3)
-        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .sym = s, .n_point = 3 }, DEPTHWISE);
+        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .sym = s, .n_point = 3 },
+                   DEPTHWISE);
 }
 
 TEST(depthwise_refuses)
 {
-    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,1,3,3]\nc = conv(x, w) {group=8}\nout c", .root = "conv" },
-                 DEPTHWISE, HN_FIT_LAYOUT);
-    fast_refuses(t, &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,2,3,3]\nc = conv(x, w) {group=4}\nout c", .root = "conv",
-                                  .layout = "acdb" },
-                 DEPTHWISE, HN_FIT_SHAPE);
+    fast_refuses(
+        t,
+        &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,1,3,3]\nc = conv(x, w) {group=8}\nout c",
+                      .root = "conv" },
+        DEPTHWISE, HN_FIT_LAYOUT);
+    fast_refuses(
+        t,
+        &(fast_case){ .text = "in x f32[1,8,4,4]  in w f32[8,2,3,3]\nc = conv(x, w) {group=4}\nout c",
+                      .root = "conv",
+                      .layout = "acdb" },
+        DEPTHWISE, HN_FIT_SHAPE);
 }
 
 /* ---- timed by hand: HONE_BENCH=6 test_tactic_fast --filter bench_conv ---- */
 static void bench(hn_test *t, const char *x, const char *w, const char *attrs, int oc, const char *tactic)
 {
     printf("%s * %s {%s}\n", x, w, attrs);
-    fast_bench(t, &(fast_case){ .text = text_of(t, x, w, attrs, oc), .root = "conv", .layout = "acdb" }, tactic);
+    fast_bench(t, &(fast_case){ .text = text_of(t, x, w, attrs, oc), .root = "conv", .layout = "acdb" },
+               tactic);
 }
 
 TEST(bench_conv_3x3_56)

@@ -7,27 +7,38 @@
 
 static const char *product(hn_test *t, int m, int k, int n)
 {
-    return hn_arena_printf(t->arena, "in x f32[%d,%d]  in w f32[%d,%d]  in b f32[%d]\nc = matmul(x, w)  y = add(c, b)\nout y", m, k, k, n, n);
+    return hn_arena_printf(
+        t->arena, "in x f32[%d,%d]  in w f32[%d,%d]  in b f32[%d]\nc = matmul(x, w)  y = add(c, b)\nout y", m,
+        k, k, n, n);
 }
 
 TEST(gemm_packed_edges)
 {
-    static const int shape[][3] = { { 1, 64, 48 }, { 7, 33, 17 }, { 29, 70, 96 }, { 61, 5, 130 }, { 200, 16, 33 } };
+    static const int shape[][3] = {
+        { 1, 64, 48 }, { 7, 33, 17 }, { 29, 70, 96 }, { 61, 5, 130 }, { 200, 16, 33 }
+    };
     for (int i = 0; i < HN_COUNT(shape); i++)
-        fast_check(t, &(fast_case){ .text = product(t, shape[i][0], shape[i][1], shape[i][2]), .root = "matmul", .n_point = 8 }, PACKED);
+        fast_check(t,
+                   &(fast_case){ .text = product(t, shape[i][0], shape[i][1], shape[i][2]),
+                                 .root = "matmul",
+                                 .n_point = 8 },
+                   PACKED);
 }
 
 TEST(gemm_packed_transposed_and_fused)
 {
-    static const char text[] = "in x f32[3,11,40]  in w f32[50,40]  in b f32[50]  in z f32[3,11,50]\n"
-                               "c = matmul(x, w) {trans_b=1}  d = add(c, b)  e = add(d, z)  y = tanh(e)\nout y";
+    static const char text[] =
+        "in x f32[3,11,40]  in w f32[50,40]  in b f32[50]  in z f32[3,11,50]\n"
+        "c = matmul(x, w) {trans_b=1}  d = add(c, b)  e = add(d, z)  y = tanh(e)\nout y";
     fast_check(t, &(fast_case){ .text = text, .root = "matmul" }, PACKED);
 }
 
 TEST(gemm_packed_symbolic)
 {
-    static const char text[] = "sym m [1,128,512]\nin x f32[m,2,40]  in w f32[40,50]\nc = matmul(x, w)  y = relu(c)\nout y";
-    for (int64_t m = 1; m < 80; m += 13) fast_check(t, &(fast_case){ .text = text, .root = "matmul", .sym = m, .n_point = 4 }, PACKED);
+    static const char text[] =
+        "sym m [1,128,512]\nin x f32[m,2,40]  in w f32[40,50]\nc = matmul(x, w)  y = relu(c)\nout y";
+    for (int64_t m = 1; m < 80; m += 13)
+        fast_check(t, &(fast_case){ .text = text, .root = "matmul", .sym = m, .n_point = 4 }, PACKED);
 }
 
 #define RUNTIME "gemm_f32_runtime__cpu"
@@ -40,24 +51,29 @@ TEST(gemm_runtime_plain)
         "in x f32[4,1,5,13]  in y f32[3,13,9]\nz = matmul(x, y)\nout z",
         "in x f32[1,7]  in y f32[7,100]\nz = matmul(x, y)\nout z",
     };
-    for (int i = 0; i < HN_COUNT(text); i++) fast_check(t, &(fast_case){ .text = text[i], .root = "matmul" }, RUNTIME);
+    for (int i = 0; i < HN_COUNT(text); i++)
+        fast_check(t, &(fast_case){ .text = text[i], .root = "matmul" }, RUNTIME);
 }
 
 TEST(gemm_runtime_transposed)
 {
     static const char *const text[] = {
-        "in x f32[3,37,20]  in y f32[3,50,20]  in s f32[3,37,50]\nz = matmul(x, y) {trans_b=1}  q = mul(z, s)\nout q",
+        "in x f32[3,37,20]  in y f32[3,50,20]  in s f32[3,37,50]\nz = matmul(x, y) {trans_b=1}  q = mul(z, "
+        "s)\nout q",
         "in x f32[3,20,37]  in y f32[3,20,50]\nz = matmul(x, y) {trans_a=1}\nout z",
         "in x f32[2,33,40]  in y f32[64,33]\nz = matmul(x, y) {trans_a=1, trans_b=1}\nout z",
     };
-    for (int i = 0; i < HN_COUNT(text); i++) fast_check(t, &(fast_case){ .text = text[i], .root = "matmul" }, RUNTIME);
+    for (int i = 0; i < HN_COUNT(text); i++)
+        fast_check(t, &(fast_case){ .text = text[i], .root = "matmul" }, RUNTIME);
 }
 
 /* Attention: every extent but the heads' size unknown. */
 TEST(gemm_runtime_symbolic)
 {
-    static const char scores[] = "sym s [1,64,512]\nin x f32[2,s,32]  in y f32[2,s,32]\nz = matmul(x, y) {trans_b=1}\nout z";
-    static const char values[] = "sym s [1,64,512]\nin x f32[2,s,s]  in y f32[2,s,32]\nz = matmul(x, y)\nout z";
+    static const char scores[] =
+        "sym s [1,64,512]\nin x f32[2,s,32]  in y f32[2,s,32]\nz = matmul(x, y) {trans_b=1}\nout z";
+    static const char values[] =
+        "sym s [1,64,512]\nin x f32[2,s,s]  in y f32[2,s,32]\nz = matmul(x, y)\nout z";
     for (int64_t s = 1; s < 90; s += 11) {
         fast_check(t, &(fast_case){ .text = scores, .root = "matmul", .sym = s, .n_point = 3 }, RUNTIME);
         fast_check(t, &(fast_case){ .text = values, .root = "matmul", .sym = s, .n_point = 3 }, RUNTIME);
@@ -77,28 +93,50 @@ TEST(gemm_bytes)
         "in x u8[20,71]  in w i8[71,70]  in a u8[1]  in bz i8[70]  in s f32[70]\n"
         "z = matmul_int(x, w, a, bz)  f = cast(z) {to=f32}  y = mul(f, s)\nout y",
     };
-    for (int i = 0; i < HN_COUNT(text); i++) fast_check(t, &(fast_case){ .text = text[i], .root = "matmul_int", .tol = 1e-7 }, BYTES);
+    for (int i = 0; i < HN_COUNT(text); i++)
+        fast_check(t, &(fast_case){ .text = text[i], .root = "matmul_int", .tol = 1e-7 }, BYTES);
 }
 
 TEST(gemm_bytes_symbolic)
 {
-    static const char text[] = "sym m [1,128,512]\nin x u8[m,64]  in w i8[64,96]  in a u8[1]\nz = matmul_int(x, w, a)\nout z";
+    static const char text[] =
+        "sym m [1,128,512]\nin x u8[m,64]  in w i8[64,96]  in a u8[1]\nz = matmul_int(x, w, a)\nout z";
     for (int64_t m = 1; m < 80; m += 13)
-        fast_check(t, &(fast_case){ .text = text, .root = "matmul_int", .sym = m, .tol = 1e-9, .n_point = 4 }, BYTES);
+        fast_check(t, &(fast_case){ .text = text, .root = "matmul_int", .sym = m, .tol = 1e-9, .n_point = 4 },
+                   BYTES);
 }
 
 TEST(bench_gemm_bytes)
 {
-    fast_bench(t, &(fast_case){ .text = "in x u8[64,512]  in w i8[512,1024]  in a u8[1]\nz = matmul_int(x, w, a)\nout z", .root = "matmul_int" }, BYTES);
-    fast_bench(t, &(fast_case){ .text = "in x u8[768,768]  in w i8[768,768]  in a u8[1]\nz = matmul_int(x, w, a)\nout z", .root = "matmul_int" }, BYTES);
-    fast_bench(t, &(fast_case){ .text = "in x u8[1,1024]  in w i8[1024,1024]  in a u8[1]\nz = matmul_int(x, w, a)\nout z", .root = "matmul_int" }, BYTES);
+    fast_bench(t,
+               &(fast_case){
+                   .text = "in x u8[64,512]  in w i8[512,1024]  in a u8[1]\nz = matmul_int(x, w, a)\nout z",
+                   .root = "matmul_int" },
+               BYTES);
+    fast_bench(t,
+               &(fast_case){
+                   .text = "in x u8[768,768]  in w i8[768,768]  in a u8[1]\nz = matmul_int(x, w, a)\nout z",
+                   .root = "matmul_int" },
+               BYTES);
+    fast_bench(t,
+               &(fast_case){
+                   .text = "in x u8[1,1024]  in w i8[1024,1024]  in a u8[1]\nz = matmul_int(x, w, a)\nout z",
+                   .root = "matmul_int" },
+               BYTES);
 }
 
 TEST(bench_gemm_attention)
 {
     printf("12 heads, 128 tokens of 64\n");
-    fast_bench(t, &(fast_case){ .text = "in x f32[12,128,64]  in y f32[12,128,64]\nz = matmul(x, y) {trans_b=1}\nout z", .root = "matmul" }, RUNTIME);
-    fast_bench(t, &(fast_case){ .text = "in x f32[12,128,128]  in y f32[12,128,64]\nz = matmul(x, y)\nout z", .root = "matmul" }, RUNTIME);
+    fast_bench(
+        t,
+        &(fast_case){ .text = "in x f32[12,128,64]  in y f32[12,128,64]\nz = matmul(x, y) {trans_b=1}\nout z",
+                      .root = "matmul" },
+        RUNTIME);
+    fast_bench(t,
+               &(fast_case){ .text = "in x f32[12,128,128]  in y f32[12,128,64]\nz = matmul(x, y)\nout z",
+                             .root = "matmul" },
+               RUNTIME);
 }
 
 /* ---- timed by hand: HONE_BENCH=6 test_tactic_fast --filter bench_gemm ---- */

@@ -24,8 +24,9 @@ static int targets(hn_target *ret)
         hn_target_detect(&t, false);
         if (!hn_target_has(&t, kind[i].need)) continue;
         if (i == 1) {
-            t.feat &= ~(uint64_t)(HN_FEAT_AVX512 | HN_FEAT_AVX512_VNNI | HN_FEAT_AVX512_BF16 | HN_FEAT_AVX512_FP16 | HN_FEAT_AMX_TILE |
-                                  HN_FEAT_AMX_INT8 | HN_FEAT_AMX_BF16 | HN_FEAT_AVX_VNNI);
+            t.feat &=
+                ~(uint64_t)(HN_FEAT_AVX512 | HN_FEAT_AVX512_VNNI | HN_FEAT_AVX512_BF16 | HN_FEAT_AVX512_FP16 |
+                            HN_FEAT_AMX_TILE | HN_FEAT_AMX_INT8 | HN_FEAT_AMX_BF16 | HN_FEAT_AVX_VNNI);
             t.vec_bytes = 32;
             t.n_vreg = 16;
         }
@@ -60,7 +61,8 @@ static void give_layout(const fast_case *c, hn_value *v, bool constant)
     if (!c->layout || constant || listed(c->plain, v->name)) return;
     CHECK(hn_layout_parse(c->layout, strlen(c->layout), &l));
     int rank = 0;
-    for (int i = 0; i < l.n; i++) rank = HN_MAX(rank, l.at[i].axis + 1);
+    for (int i = 0; i < l.n; i++)
+        rank = HN_MAX(rank, l.at[i].axis + 1);
     if (rank == v->type.rank) v->layout = l;
 }
 
@@ -109,10 +111,12 @@ static void make(hn_test *t, fixture *f, const fast_case *c, bool evaluate)
         }
         give_layout(c, v, constant);
     }
-    if (evaluate) CHECK_OK(hn_eval_run(f->g, &(hn_eval_opts){ .mode = HN_EVAL_F64 }, f->in, f->want, &dg), &dg);
+    if (evaluate)
+        CHECK_OK(hn_eval_run(f->g, &(hn_eval_opts){ .mode = HN_EVAL_F64 }, f->in, f->want, &dg), &dg);
     hn_node *root = NULL;
     HN_FOR_NODES (n, f->g) {
-        for (int i = 0; i < n->n_out; i++) give_layout(c, n->out[i], false);
+        for (int i = 0; i < n->n_out; i++)
+            give_layout(c, n->out[i], false);
         if (strcmp(hn_op_of(n)->name, c->root) == 0) root = n;
     }
     CHECK(root != NULL);
@@ -144,7 +148,8 @@ static int64_t stored_elems(const fixture *f, const hn_value *v)
     hn_tdesc d = concrete(f, &v->type), s;
     int64_t n = 1;
     hn_layout_dims(f->g->syms, &v->layout, &d, &s);
-    for (int a = 0; a < s.rank; a++) n *= s.dim[a];
+    for (int a = 0; a < s.rank; a++)
+        n *= s.dim[a];
     return n;
 }
 
@@ -170,8 +175,8 @@ static void check_guard(const uint8_t *p, int64_t bytes)
     }
 }
 
-static void make_buffers(hn_test *t, const fixture *f, const hn_tactic_def *td, const hn_target *tg, const int64_t *p,
-                         const hn_emission *e, buffers *b)
+static void make_buffers(hn_test *t, const fixture *f, const hn_tactic_def *td, const hn_target *tg,
+                         const int64_t *p, const hn_emission *e, buffers *b)
 {
     hn_diag dg = { 0 };
     for (int i = 0; i < f->g->n_in; i++) {
@@ -180,7 +185,8 @@ static void make_buffers(hn_test *t, const fixture *f, const hn_tactic_def *td, 
         const int64_t size = hn_dtype_bits(v->type.dtype) / 8, n = hn_tensor_numel(&f->in[i]);
         b->in[i] = guarded(t, stored_elems(f, v) * size, 0);
         for (int64_t k = 0; k < n; k++)
-            memcpy(b->in[i] + offset_of(&v->layout, &d, k) * size, (uint8_t *)f->in[i].data + k * size, (size_t)size);
+            memcpy(b->in[i] + offset_of(&v->layout, &d, k) * size, (uint8_t *)f->in[i].data + k * size,
+                   (size_t)size);
     }
     for (int i = 0; i < f->g->n_out; i++) {
         const hn_value *v = f->g->out[i].value;
@@ -203,10 +209,14 @@ static void make_buffers(hn_test *t, const fixture *f, const hn_tactic_def *td, 
 static void *buffer(const buffers *b, hn_ref ref)
 {
     switch (ref.kind) {
-    case HN_REF_IN: return b->in[ref.index];
-    case HN_REF_OUT: return b->out[ref.index];
-    case HN_REF_TEMP: return b->temp[ref.index];
-    default: return b->blob[ref.index];
+    case HN_REF_IN:
+        return b->in[ref.index];
+    case HN_REF_OUT:
+        return b->out[ref.index];
+    case HN_REF_TEMP:
+        return b->temp[ref.index];
+    default:
+        return b->blob[ref.index];
     }
 }
 
@@ -224,7 +234,8 @@ typedef struct compiled {
     int n, n_stack_ref;
 } compiled;
 
-static void compile(hn_test *t, const fixture *f, const hn_target *tg, const hn_emission *e, const buffers *b, compiled *c)
+static void compile(hn_test *t, const fixture *f, const hn_target *tg, const hn_emission *e, const buffers *b,
+                    compiled *c)
 {
     hn_diag dg = { 0 };
     memset(c, 0, sizeof *c);
@@ -244,10 +255,13 @@ static void compile(hn_test *t, const fixture *f, const hn_target *tg, const hn_
         c->call[i] = k;
         for (int a = 0; a < k->func.n_arg; a++) {
             CHECK(a < 32);
-            if (hn_dim_is_const(k->arg[a])) c->arg[i][a] = k->arg[a];
-            else CHECK(hn_dim_eval(f->g->syms, k->arg[a], f->sym, &c->arg[i][a]));
+            if (hn_dim_is_const(k->arg[a]))
+                c->arg[i][a] = k->arg[a];
+            else
+                CHECK(hn_dim_eval(f->g->syms, k->arg[a], f->sym, &c->arg[i][a]));
         }
-        for (int a = 0; a < hn_kfunc_n_params(&k->func); a++) c->buf[i][a] = buffer(b, k->buf[a]);
+        for (int a = 0; a < hn_kfunc_n_params(&k->func); a++)
+            c->buf[i][a] = buffer(b, k->buf[a]);
         c->extent[i] = hn_kfunc_parallel(&k->func, c->arg[i]);
         c->scratch_bytes[i] = hn_kfunc_scratch_bytes(&k->func, c->arg[i]);
         if (c->scratch_bytes[i]) c->scratch[i] = guarded(t, c->scratch_bytes[i], 0xFF);
@@ -262,7 +276,8 @@ static void call(const compiled *c, int i, int64_t lo, int64_t hi)
 
 static void done(compiled *c)
 {
-    for (int i = 0; i < c->n; i++) munmap(c->map[i], c->map_bytes[i]);
+    for (int i = 0; i < c->n; i++)
+        munmap(c->map[i], c->map_bytes[i]);
 }
 
 /* Parts of the range in an order of their own, as threads would take them. */
@@ -294,12 +309,14 @@ static void compare(const fixture *f, const buffers *b, int i, double tol, const
             hn_widen_i64(v->type.dtype, at, 0, 1, &x);
             got = (double)x;
         }
-        if (!(got - want[k] == got - want[k])) FAIL("%s: element %lld of output %d is not a number", name, (long long)k, i);
+        if (!(got - want[k] == got - want[k]))
+            FAIL("%s: element %lld of output %d is not a number", name, (long long)k, i);
         err += (got - want[k]) * (got - want[k]);
         all += want[k] * want[k];
     }
     free(want);
-    if (err > tol * tol * all) FAIL("%s: output %d is off by %.3g, relative L2", name, i, __builtin_sqrt(err / (all > 0 ? all : 1)));
+    if (err > tol * tol * all)
+        FAIL("%s: output %d is off by %.3g, relative L2", name, i, __builtin_sqrt(err / (all > 0 ? all : 1)));
     check_guard(b->out[i], b->out_bytes[i]);
 }
 
@@ -309,7 +326,8 @@ typedef struct points {
     double ns[MAX_POINTS];
 } points;
 
-static const char *name_of(hn_test *t, const hn_tactic_def *td, const fixture *f, const hn_target *tg, const int64_t *p)
+static const char *name_of(hn_test *t, const hn_tactic_def *td, const fixture *f, const hn_target *tg,
+                           const int64_t *p)
 {
     hn_space s = { 0 };
     hn_str text = { 0 };
@@ -320,8 +338,8 @@ static const char *name_of(hn_test *t, const hn_tactic_def *td, const fixture *f
     return name;
 }
 
-static void check_point(hn_test *t, const fixture *f, const fast_case *c, const hn_tactic_def *td, const hn_target *tg,
-                        const int64_t *p)
+static void check_point(hn_test *t, const fixture *f, const fast_case *c, const hn_tactic_def *td,
+                        const hn_target *tg, const int64_t *p)
 {
     hn_diag dg = { 0 };
     hn_emission e = { .arena = t->arena };
@@ -334,8 +352,10 @@ static void check_point(hn_test *t, const fixture *f, const fast_case *c, const 
     make_buffers(t, f, td, tg, p, &e, &b);
     compile(t, f, tg, &e, &b, &k);
     run_parts(&k);
-    for (int i = 0; i < f->g->n_out; i++) compare(f, &b, i, c->tol > 0 ? c->tol : 2e-6, name);
-    for (int i = 0; i < e.temp_bytes.n; i++) check_guard(b.temp[i], b.temp_bytes[i]);
+    for (int i = 0; i < f->g->n_out; i++)
+        compare(f, &b, i, c->tol > 0 ? c->tol : 2e-6, name);
+    for (int i = 0; i < e.temp_bytes.n; i++)
+        check_guard(b.temp[i], b.temp_bytes[i]);
     done(&k);
 }
 
@@ -355,7 +375,8 @@ void fast_check(hn_test *t, const fast_case *c, const char *tactic)
         q->n = hn_tactic_points(td, &f.r, &tg[i], MAX_POINTS, q->p, q->ns);
         if (!q->n) FAIL("%s has no point on %d-byte vectors", tactic, tg[i].vec_bytes);
         const int tries = HN_MIN(q->n, c->n_point ? c->n_point : 8);
-        for (int k = 0; k < tries; k++) check_point(t, &f, c, td, &tg[i], q->p[tries > 1 ? k * (q->n - 1) / (tries - 1) : 0]);
+        for (int k = 0; k < tries; k++)
+            check_point(t, &f, c, td, &tg[i], q->p[tries > 1 ? k * (q->n - 1) / (tries - 1) : 0]);
     }
     free(q);
 }
@@ -368,7 +389,8 @@ void fast_refuses(hn_test *t, const fast_case *c, const char *tactic, hn_fit why
     const hn_tactic_def *td = hn_tactic_find(tactic);
     CHECK(td);
     make(t, &f, c, false);
-    for (int i = 0; i < n; i++) CHECK_STR(hn_fit_text(td->fits(&f.r, &tg[i])), hn_fit_text(why));
+    for (int i = 0; i < n; i++)
+        CHECK_STR(hn_fit_text(td->fits(&f.r, &tg[i])), hn_fit_text(why));
 }
 
 /* ---- benches ---- */
@@ -377,7 +399,8 @@ enum { BENCH_POINTS = 6, ROUNDS = 15 };
 static int64_t run_all(const compiled *c)
 {
     const int64_t t0 = hn_now_ns();
-    for (int i = 0; i < c->n; i++) call(c, i, 0, c->extent[i]);
+    for (int i = 0; i < c->n; i++)
+        call(c, i, 0, c->extent[i]);
     return hn_now_ns() - t0;
 }
 
@@ -387,7 +410,8 @@ static int ascending(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Buffers and code of every contender are its own, so each finds its weights as its rivals left the caches. */
+/* Buffers and code of every contender are its own, so each finds its weights as its rivals left the caches.
+ */
 void fast_bench(hn_test *t, const fast_case *c, const char *tactic)
 {
     const char *top = getenv("HONE_BENCH");
@@ -420,11 +444,13 @@ void fast_bench(hn_test *t, const fast_case *c, const char *tactic)
         run_all(&k[i]);
     }
     for (int r = 0; r < ROUNDS; r++)
-        for (int i = 0; i < n; i++) sample[(i + r) % n][r] = (double)run_all(&k[(i + r) % n]);
+        for (int i = 0; i < n; i++)
+            sample[(i + r) % n][r] = (double)run_all(&k[(i + r) % n]);
     for (int i = 0; i < n; i++) {
         qsort(sample[i], ROUNDS, sizeof(double), ascending);
         const double ns = sample[i][ROUNDS / 2], gf = work.flops / ns;
-        printf("{\"tactic\": \"%s\", \"median_us\": %.1f, \"min_us\": %.1f, \"predicted_us\": %.1f, \"gflops\": %.1f, "
+        printf("{\"tactic\": \"%s\", \"median_us\": %.1f, \"min_us\": %.1f, \"predicted_us\": %.1f, "
+               "\"gflops\": %.1f, "
                "\"percent_of_peak\": %.1f, \"stack_refs\": %d}\n",
                name_of(t, td, &f, &tg, q.p[i]), ns / 1000, sample[i][0] / 1000, q.ns[i] / 1000, gf,
                100 * gf / tg.peak_gflops, k[i].n_stack_ref);

@@ -8,19 +8,20 @@
 /** Inputs whose names start with w or b are constants of the region. */
 typedef struct fast_case {
     const char *text;
-    const char *root;    /* op of the root */
-    const char *layout;  /* of every value of the rank that it has letters for, "acdb"; NULL: plain */
-    const char *plain;   /* names, by spaces, of values that stay plain all the same */
-    int64_t sym;         /* value of every symbol; 0: opt */
-    double tol;          /* relative L2; 0: 2e-6 */
-    int n_point;         /* points tried, spread over the ranking; 0: 8 */
+    const char *root;   /* op of the root */
+    const char *layout; /* of every value of the rank that it has letters for, "acdb"; NULL: plain */
+    const char *plain;  /* names, by spaces, of values that stay plain all the same */
+    int64_t sym;        /* value of every symbol; 0: opt */
+    double tol;         /* relative L2; 0: 2e-6 */
+    int n_point;        /* points tried, spread over the ranking; 0: 8 */
 } fast_case;
 
 /** Check on AVX2 and AVX-512 where the machine has them; fails unless the tactic fits and has a point. */
 void fast_check(hn_test *t, const fast_case *c, const char *tactic);
 /** The tactic must refuse for this reason. */
 void fast_refuses(hn_test *t, const fast_case *c, const char *tactic, hn_fit why);
-/** With $HONE_BENCH set: time the best-ranked points in turns, print percent of the peak measured beside them. */
+/** With $HONE_BENCH set: time the best-ranked points in turns, print percent of the peak measured beside
+ * them. */
 void fast_bench(hn_test *t, const fast_case *c, const char *tactic);
 
 #endif

@@ -51,7 +51,8 @@ static void window_of(const hn_region *r, hn_conv *c)
     c->pw = c->has_columns ? entry(n, "pad_begin", 1, 0) : 0;
     c->padded = false;
     for (int i = 0; i < c->x->type.rank - 2; i++)
-        if (!known_zero(r, entry(n, "pad_begin", i, 0)) || !known_zero(r, entry(n, "pad_end", i, 0))) c->padded = true;
+        if (!known_zero(r, entry(n, "pad_begin", i, 0)) || !known_zero(r, entry(n, "pad_end", i, 0)))
+            c->padded = true;
 }
 
 /* A symbol that nobody gave a usual value stands at 1: not what images are. */
@@ -81,7 +82,9 @@ static void extents_of(const hn_region *r, hn_conv *c)
 /* What both kinds need: f32 images of known channels, constant filters in an operand. */
 static hn_fit operands_of(const hn_region *r, hn_conv *c)
 {
-    *c = (hn_conv){ .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0] };
+    *c = (hn_conv){
+        .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0]
+    };
     const int rank = c->x->type.rank;
     if (c->x->type.dtype != HN_F32) return HN_FIT_DTYPE;
     if (rank < 3 || rank > 4) return HN_FIT_SHAPE;
@@ -89,7 +92,8 @@ static hn_fit operands_of(const hn_region *r, hn_conv *c)
     c->x_operand = hn_region_operand(r, c->x);
     c->w_operand = hn_region_operand(r, c->w);
     if (c->x_operand < 0) return HN_FIT_EPILOGUE;
-    if (c->w_operand < 0 || !r->data[c->w_operand] || !hn_layout_is_plain(&c->w->layout)) return HN_FIT_NOT_CONST;
+    if (c->w_operand < 0 || !r->data[c->w_operand] || !hn_layout_is_plain(&c->w->layout))
+        return HN_FIT_NOT_CONST;
     if (!hn_dim_is_const(c->x->type.dim[1]) || !hn_dim_is_const(c->y->type.dim[1])) return HN_FIT_SYMBOLIC;
     for (int i = 0; i < rank; i++)
         if (c->w->type.dim[i] <= 0) return HN_FIT_SHAPE;
@@ -115,8 +119,9 @@ hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
 }
 
 /*
- * y[o], o + pad = place * s + p: the taps k = p + s*t meet x[place - t]. With the T = ceil(k / s) taps of a phase turned round
- * this is a convolution of stride 1 whose window ends at the place itself; phases with fewer taps get zeros.
+ * y[o], o + pad = place * s + p: the taps k = p + s*t meet x[place - t]. With the T = ceil(k / s) taps of a
+ * phase turned round this is a convolution of stride 1 whose window ends at the place itself; phases with
+ * fewer taps get zeros.
  */
 static hn_fit phases_of(const hn_region *r, hn_conv *c)
 {
@@ -214,14 +219,16 @@ static hn_kv columns_in(hn_lower *l, const hn_conv *c)
 int hn_conv_scratch(hn_lower *l, const hn_conv *c, int64_t rows, int64_t column)
 {
     hn_kb *b = hn_lower_kb(l);
-    const int64_t one = c->xi.planes * hn_conv_rows_in(c, rows) * column, more = (c->kw - 1) * c->dw + 1 - c->sw;
+    const int64_t one = c->xi.planes * hn_conv_rows_in(c, rows) * column,
+                  more = (c->kw - 1) * c->dw + 1 - c->sw;
     hn_kext e = hn_kb_ext(b, hn_lower_dim(l, c->ow), 1);
     e.mul *= one * c->sw;
     e.add = e.add * one * c->sw + one * more;
     return hn_kb_scratch(b, "image", HN_F32, e);
 }
 
-void hn_conv_copied(hn_lower *l, const hn_conv *c, int scratch, int64_t column, int64_t rows, hn_conv_source *ret)
+void hn_conv_copied(hn_lower *l, const hn_conv *c, int scratch, int64_t column, int64_t rows,
+                    hn_conv_source *ret)
 {
     hn_kb *b = hn_lower_kb(l);
     ret->buf = scratch;
@@ -239,7 +246,8 @@ typedef struct copying {
 static void copy_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
 {
     const copying *m = user;
-    hn_kb_storem(b, m->dst, hn_kb_add(b, m->to, i), hn_kb_loadm(b, m->src, hn_kb_add(b, m->from, i), lanes, mask), mask);
+    hn_kb_storem(b, m->dst, hn_kb_add(b, m->to, i),
+                 hn_kb_loadm(b, m->src, hn_kb_add(b, m->from, i), lanes, mask), mask);
 }
 
 static void zero_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
@@ -284,17 +292,20 @@ static void copy_row(hn_lower *l, const hn_conv *c, copying m, int64_t column, i
     if (!hn_kb_is_const(b, left, &none) || none != 0) zero(b, m.dst, to, hn_kb_muli(b, left, column), lanes);
     m.to = hn_kb_add(b, to, hn_kb_muli(b, left, column));
     copy_places(b, c, m, hn_kb_sub(b, end, left), column, lanes);
-    zero(b, m.dst, hn_kb_add(b, to, hn_kb_muli(b, end, column)), hn_kb_muli(b, hn_kb_sub(b, all, end), column), lanes);
+    zero(b, m.dst, hn_kb_add(b, to, hn_kb_muli(b, end, column)),
+         hn_kb_muli(b, hn_kb_sub(b, all, end), column), lanes);
 }
 
-void hn_conv_copy(hn_lower *l, const hn_conv *c, int scratch, int64_t column, int64_t rows, hn_kv n, hn_kv row0, hn_kv count)
+void hn_conv_copy(hn_lower *l, const hn_conv *c, int scratch, int64_t column, int64_t rows, hn_kv n,
+                  hn_kv row0, hn_kv count)
 {
     hn_kb *b = hn_lower_kb(l);
     hn_conv_source from, to;
     hn_conv_direct(l, c, n, hn_kb_i(b, 0), &from);
     hn_conv_copied(l, c, scratch, column, rows, &to);
     int lanes = 16;
-    while (lanes > 4 && lanes > c->xi.elems * 2) lanes /= 2;
+    while (lanes > 4 && lanes > c->xi.elems * 2)
+        lanes /= 2;
     const hn_kv need = hn_kb_addi(b, hn_kb_muli(b, count, c->sh), (c->kh - 1) * c->dh + 1 - c->sh);
     const hn_kv first = hn_kb_sub(b, hn_kb_muli(b, row0, c->sh), hn_lower_dim(l, c->ph));
     const hn_kv plane = hn_kb_fori(b, c->xi.planes);
@@ -302,9 +313,11 @@ void hn_conv_copy(hn_lower *l, const hn_conv *c, int scratch, int64_t column, in
     const hn_kv row = hn_kb_add(b, first, r);
     copying m = { .src = from.buf, .dst = scratch };
     m.to = hn_kb_add(b, hn_kb_mul(b, plane, to.plane), hn_kb_mul(b, r, to.row));
-    const hn_kv inside = hn_kb_and(b, hn_kb_ge(b, row, hn_kb_i(b, 0)), hn_kb_lt(b, row, hn_lower_dim(l, c->xh)));
+    const hn_kv inside =
+        hn_kb_and(b, hn_kb_ge(b, row, hn_kb_i(b, 0)), hn_kb_lt(b, row, hn_lower_dim(l, c->xh)));
     hn_kb_if(b, inside);
-    m.from = hn_kb_add(b, from.base, hn_kb_add(b, hn_kb_mul(b, plane, from.plane), hn_kb_mul(b, row, from.row)));
+    m.from =
+        hn_kb_add(b, from.base, hn_kb_add(b, hn_kb_mul(b, plane, from.plane), hn_kb_mul(b, row, from.row)));
     copy_row(l, c, m, column, lanes);
     hn_kb_else(b);
     zero(b, scratch, m.to, to.row, lanes);

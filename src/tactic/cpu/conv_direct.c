@@ -1,15 +1,17 @@
-/* Direct convolution: a tile of output places times a panel of output channels stays in registers over all taps.
+/* Direct convolution: a tile of output places times a panel of output channels stays in registers over all
+ * taps.
  *
  *     for each tile (image, block of rows, panels of channels)        parallel
  *         [copy the rows with their padding into scratch]             unless nothing is padded
  *         for each panel
- *             for each mr places of the block                         along a row, or through the rows when flat
- *                 acc[mr][nr] += x[place, tap] * w[tap][nr]           taps run contiguously where storage allows
+ *             for each mr places of the block                         along a row, or through the rows when
+ * flat acc[mr][nr] += x[place, tap] * w[tap][nr]           taps run contiguously where storage allows
  *                 epilogue(acc + bias) -> y
  *
- * Weights are packed [panel][plane][kh][kw][element][nr] in the order in which the image is stored, so that one loop nest
- * serves channels-last, blocked and plain images; neighbouring loops whose strides fit merge (a 3x3 window over channels-last
- * storage is three runs of 3*C elements). A transposed convolution is one whose panels belong to phases (conv.h). No im2col: Zhang et al., "High performance zero-memory overhead direct
+ * Weights are packed [panel][plane][kh][kw][element][nr] in the order in which the image is stored, so that
+ * one loop nest serves channels-last, blocked and plain images; neighbouring loops whose strides fit merge (a
+ * 3x3 window over channels-last storage is three runs of 3*C elements). A transposed convolution is one whose
+ * panels belong to phases (conv.h). No im2col: Zhang et al., "High performance zero-memory overhead direct
  * convolutions" (2018), with padding moved to a copy that stays in the second-level cache.
  */
 #include "tactic/cpu/ahead.h"
@@ -43,8 +45,10 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     static const int64_t nv[] = { 1, 2, 3, 4, 6 }, flat[] = { 0, 1 };
     const int64_t lanes = t->vec_bytes / 4, vl[] = { lanes, lanes / 2, lanes / 4 };
     (void)r;
-    if (t->n_vreg >= 32) hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
-    else hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
+    if (t->n_vreg >= 32)
+        hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
+    else
+        hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 5 : 3, nv);
     hn_space_add_list(ret, "vl", lanes > 8 ? 3 : 2, vl);
     hn_space_add_list(ret, "flat", 2, flat);
@@ -52,17 +56,18 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 
 /* Places of one run of tiles: a row, or a block of rows. */
 typedef struct blocks {
-    int64_t rows;     /* output rows a block; in linear mode, places */
-    int64_t n;        /* blocks an image, at optimal sizes */
-    int64_t strip;    /* places in a run of tiles, at optimal sizes */
-    int64_t panels;   /* of one group */
-    int64_t per;      /* panels a tile: the rows are copied once for all of them */
+    int64_t rows;   /* output rows a block; in linear mode, places */
+    int64_t n;      /* blocks an image, at optimal sizes */
+    int64_t strip;  /* places in a run of tiles, at optimal sizes */
+    int64_t panels; /* of one group */
+    int64_t per;    /* panels a tile: the rows are copied once for all of them */
     bool linear;
 } blocks;
 
 enum { TILES_PER_CORE = 4 };
 
-/* Rows whose input stays in half the second-level cache while the panels pass over it; fewer where threads would idle. */
+/* Rows whose input stays in half the second-level cache while the panels pass over it; fewer where threads
+ * would idle. */
 static blocks blocks_of(const hn_conv *c, const hn_target *t, const int64_t *p)
 {
     blocks k = { .linear = pointwise_linear(c) && p[P_FLAT] };
@@ -107,19 +112,26 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     const blocks k = blocks_of(&c, t, p);
     const double ghz = hn_cycles_ghz(t);
     const double taps = (double)(c.cg * c.kh * c.kw), nr = (double)(p[P_NV] * p[P_VL]);
-    const int64_t strips = c.n_opt * k.n * (p[P_FLAT] ? 1 : k.rows), full = k.strip / p[P_MR], rest = k.strip % p[P_MR];
+    const int64_t strips = c.n_opt * k.n * (p[P_FLAT] ? 1 : k.rows), full = k.strip / p[P_MR],
+                  rest = k.strip % p[P_MR];
     const int64_t whole = c.og / (p[P_NV] * p[P_VL]), left = c.og % (p[P_NV] * p[P_VL]);
     const double shared = hn_cycles_conflict(t, p[P_MR], 4 * c.xi.elems * c.sw);
     double cycles = 0;
     for (int last = 0; last < 2; last++) {
         const int64_t nv = last ? (left + p[P_VL] - 1) / p[P_VL] : p[P_NV], count = last ? left > 0 : whole;
         if (!count) continue;
-        const double tile = taps * hn_cycles_step(t, p[P_MR], nv, p[P_VL], (int64_t)taps) * shared + (double)(p[P_MR] * nv) * 2 + 20 +
+        const double tile = taps * hn_cycles_step(t, p[P_MR], nv, p[P_VL], (int64_t)taps) * shared +
+                            (double)(p[P_MR] * nv) * 2 + 20 +
                             (p[P_FLAT] && !k.linear ? 6.0 * (double)p[P_MR] : 0);
-        const double end = rest ? taps * hn_cycles_step(t, rest, nv, p[P_VL], (int64_t)taps) * shared + (double)(rest * nv) * 2 + 20 : 0;
+        const double end = rest ? taps * hn_cycles_step(t, rest, nv, p[P_VL], (int64_t)taps) * shared +
+                                      (double)(rest * nv) * 2 + 20
+                                : 0;
         cycles += (double)count * ((double)full * tile + end);
     }
-    const double copied = c.padded ? (double)(c.n_opt * k.n * hn_conv_rows_in(&c, k.rows) * c.c * ((k.panels * c.group + k.per - 1) / k.per)) * (double)(c.ow_opt * c.sw + c.kw) : 0;
+    const double copied = c.padded ? (double)(c.n_opt * k.n * hn_conv_rows_in(&c, k.rows) * c.c *
+                                              ((k.panels * c.group + k.per - 1) / k.per)) *
+                                         (double)(c.ow_opt * c.sw + c.kw)
+                                   : 0;
     const double weights = 4 * taps * nr * (double)(k.panels * c.group) / t->bandwidth_gbs;
     return (double)(c.group * strips) * cycles / ghz / 0.93 + copied * 0.12 + weights * 0.3 + 200;
 }
@@ -146,8 +158,8 @@ typedef struct direct {
     hn_kv n, row0, oc0, w_base; /* of the tile */
     hn_kv phase_h, phase_w;     /* transposed: of the panel, less what is cropped */
     hn_ahead ahead;
-    hn_kv x_base;               /* group's first element in src */
-    hn_kv place[MAX_ROWS];      /* flat: offsets of the places of the tile; else only the first */
+    hn_kv x_base;          /* group's first element in src */
+    hn_kv place[MAX_ROWS]; /* flat: offsets of the places of the tile; else only the first */
 } direct;
 
 static bool constant(const direct *d, hn_kv v, int64_t *ret)
@@ -173,7 +185,8 @@ static void make_nest(direct *d)
         if (all[i].count == 1 && (i < 3 || d->n_nest > 0)) continue;
         int64_t outer, inner;
         step_loop *before = d->n_nest ? &d->nest[d->n_nest - 1] : NULL;
-        if (before && constant(d, before->stride, &outer) && constant(d, all[i].stride, &inner) && outer == inner * all[i].count) {
+        if (before && constant(d, before->stride, &outer) && constant(d, all[i].stride, &inner) &&
+            outer == inner * all[i].count) {
             before->count *= all[i].count;
             before->stride = all[i].stride;
             continue;
@@ -192,10 +205,12 @@ static void tap(direct *d, micro *m, hn_kv x_at, hn_kv w_at)
 {
     hn_kb *b = d->b;
     hn_kv wv[MAX_NV];
-    for (int v = 0; v < m->nv; v++) wv[v] = hn_kb_load(b, d->weights, hn_kb_addi(b, w_at, (int64_t)v * d->vl), d->vl);
+    for (int v = 0; v < m->nv; v++)
+        wv[v] = hn_kb_load(b, d->weights, hn_kb_addi(b, w_at, (int64_t)v * d->vl), d->vl);
     for (int i = 0; i < m->rows; i++) {
-        const hn_kv at = d->flat && !d->k.linear ? hn_kb_add(b, d->place[i], x_at)
-                                                 : hn_kb_addi(b, hn_kb_add(b, d->place[0], x_at), i * d->c.sw * d->src.column);
+        const hn_kv at = d->flat && !d->k.linear
+                             ? hn_kb_add(b, d->place[i], x_at)
+                             : hn_kb_addi(b, hn_kb_add(b, d->place[0], x_at), i * d->c.sw * d->src.column);
         const hn_kv x = hn_kb_load_splat(b, d->src.buf, at, d->vl);
         for (int v = 0; v < m->nv; v++) {
             hn_kvar *a = &m->acc[i * m->nv + v];
@@ -212,9 +227,12 @@ static void taps_once(direct *d, micro *m, int level, hn_kv i, hn_kv x_at, hn_kv
 {
     hn_kb *b = d->b;
     const int64_t nr = (int64_t)d->nv * d->vl;
-    const hn_kv x = hn_kb_add(b, x_at, hn_kb_mul(b, i, d->nest[level].stride)), w = hn_kb_add(b, w_at, hn_kb_muli(b, i, inner * nr));
-    if (level == d->n_nest - 1) tap(d, m, x, w);
-    else taps(d, m, level + 1, x, w);
+    const hn_kv x = hn_kb_add(b, x_at, hn_kb_mul(b, i, d->nest[level].stride)),
+                w = hn_kb_add(b, w_at, hn_kb_muli(b, i, inner * nr));
+    if (level == d->n_nest - 1)
+        tap(d, m, x, w);
+    else
+        taps(d, m, level + 1, x, w);
 }
 
 /* One loop of the nest; small ones are written out. */
@@ -223,18 +241,24 @@ static void taps(direct *d, micro *m, int level, hn_kv x_at, hn_kv w_at)
     hn_kb *b = d->b;
     const int64_t count = d->nest[level].count;
     int64_t inner = 1;
-    for (int i = level + 1; i < d->n_nest; i++) inner *= d->nest[i].count;
+    for (int i = level + 1; i < d->n_nest; i++)
+        inner *= d->nest[i].count;
     const bool innermost = level == d->n_nest - 1;
     if (innermost ? count <= UNROLL_WHOLE : count * inner <= UNROLL_BODY) {
-        for (int64_t i = 0; i < count; i++) taps_once(d, m, level, hn_kb_i(b, i), x_at, w_at, inner);
+        for (int64_t i = 0; i < count; i++)
+            taps_once(d, m, level, hn_kb_i(b, i), x_at, w_at, inner);
         return;
     }
     const int64_t step = innermost ? UNROLL : 1, whole = count / step * step;
     const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), step);
-    if (innermost) hn_ahead_step(b, &d->ahead, hn_kb_sub(b, hn_kb_add(b, w_at, hn_kb_muli(b, i, (int64_t)d->nv * d->vl)), d->w_base));
-    for (int64_t u = 0; u < step; u++) taps_once(d, m, level, hn_kb_addi(b, i, u), x_at, w_at, inner);
+    if (innermost)
+        hn_ahead_step(b, &d->ahead,
+                      hn_kb_sub(b, hn_kb_add(b, w_at, hn_kb_muli(b, i, (int64_t)d->nv * d->vl)), d->w_base));
+    for (int64_t u = 0; u < step; u++)
+        taps_once(d, m, level, hn_kb_addi(b, i, u), x_at, w_at, inner);
     hn_kb_end(b);
-    for (int64_t u = whole; u < count; u++) taps_once(d, m, level, hn_kb_i(b, u), x_at, w_at, inner);
+    for (int64_t u = whole; u < count; u++)
+        taps_once(d, m, level, hn_kb_i(b, u), x_at, w_at, inner);
 }
 
 /* Rows and columns of the places of a tile that starts at place p of its strip. */
@@ -265,7 +289,8 @@ static hn_kv channel_mask(direct *d, int v)
     return left < d->vl ? hn_kb_tail_mask(d->b, hn_kb_i(d->b, 0), hn_kb_i(d->b, left), d->vl) : HN_KV_NONE;
 }
 
-/* From a place to the output of the panel's phase there; yields whether the image has it, NONE where it always does. */
+/* From a place to the output of the panel's phase there; yields whether the image has it, NONE where it
+ * always does. */
 static hn_kv output_of_place(direct *d, hn_kv *row, hn_kv *col)
 {
     hn_kb *b = d->b;
@@ -274,10 +299,12 @@ static hn_kv output_of_place(direct *d, hn_kv *row, hn_kv *col)
     const hn_dim oh = c->y->type.dim[2], ow = c->has_columns ? c->y->type.dim[3] : 1;
     *row = hn_kb_add(b, hn_kb_muli(b, *row, c->up_h), d->phase_h);
     *col = hn_kb_add(b, hn_kb_muli(b, *col, c->up_w), d->phase_w);
-    if (c->crop_h == 0 && c->crop_w == 0 && oh == hn_dim_mul(syms, c->oh, c->up_h) && ow == hn_dim_mul(syms, c->ow, c->up_w))
+    if (c->crop_h == 0 && c->crop_w == 0 && oh == hn_dim_mul(syms, c->oh, c->up_h) &&
+        ow == hn_dim_mul(syms, c->ow, c->up_w))
         return HN_KV_NONE;
     const hn_kv low = hn_kb_and(b, hn_kb_ge(b, *row, hn_kb_i(b, 0)), hn_kb_ge(b, *col, hn_kb_i(b, 0)));
-    const hn_kv high = hn_kb_and(b, hn_kb_lt(b, *row, hn_lower_dim(d->l, oh)), hn_kb_lt(b, *col, hn_lower_dim(d->l, ow)));
+    const hn_kv high =
+        hn_kb_and(b, hn_kb_lt(b, *row, hn_lower_dim(d->l, oh)), hn_kb_lt(b, *col, hn_lower_dim(d->l, ow)));
     return hn_kb_and(b, low, high);
 }
 
@@ -327,7 +354,8 @@ static void begin_ahead(direct *d, hn_kv strip_row, hn_kv p)
     hn_ahead_tile(b, &d->ahead, panel_elems, hn_kb_addi(b, d->w_base, panel_elems), number);
 }
 
-/* `rows` places from place p of the strip, nv vectors of channels. strip_row: output row of the strip, within the block. */
+/* `rows` places from place p of the strip, nv vectors of channels. strip_row: output row of the strip, within
+ * the block. */
 static void tile(direct *d, int rows, hn_kv strip_row, hn_kv p, bool last_panel)
 {
     hn_kb *b = d->b;
@@ -340,20 +368,24 @@ static void tile(direct *d, int rows, hn_kv strip_row, hn_kv p, bool last_panel)
         places(d, strip_row, p, rows, row, col);
         for (int i = 0; i < (d->flat ? rows : 1); i++) {
             const hn_kv down = hn_kb_mul(b, hn_kb_muli(b, row[i], d->c.sh), d->src.row);
-            d->place[i] = hn_kb_add(b, d->x_base, hn_kb_add(b, down, hn_kb_muli(b, col[i], d->c.sw * d->src.column)));
+            d->place[i] =
+                hn_kb_add(b, d->x_base, hn_kb_add(b, down, hn_kb_muli(b, col[i], d->c.sw * d->src.column)));
         }
     }
-    for (int i = 0; i < m.rows * m.nv; i++) m.acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, d->vl, 0));
+    for (int i = 0; i < m.rows * m.nv; i++)
+        m.acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, d->vl, 0));
     begin_ahead(d, strip_row, p);
     taps(d, &m, 0, hn_kb_i(b, 0), d->w_base);
-    if (d->k.linear) places(d, HN_KV_NONE, hn_kb_add(b, d->row0, p), rows, row, col);
+    if (d->k.linear)
+        places(d, HN_KV_NONE, hn_kb_add(b, d->row0, p), rows, row, col);
     else
-        for (int i = 0; i < rows; i++) row[i] = hn_kb_add(b, d->row0, row[i]);
+        for (int i = 0; i < rows; i++)
+            row[i] = hn_kb_add(b, d->row0, row[i]);
     store(d, &m, row, col, last_panel);
 }
 
-/* All places of a strip. Where its length is known the rest has a tile of its own size; else the last tile moves back over
- * places that are done already: the same values are stored twice. */
+/* All places of a strip. Where its length is known the rest has a tile of its own size; else the last tile
+ * moves back over places that are done already: the same values are stored twice. */
 static void strip(direct *d, hn_kv strip_row, hn_kv length, bool last_panel)
 {
     hn_kb *b = d->b;
@@ -386,7 +418,8 @@ static void block(direct *d, hn_kv count, bool last_panel)
 {
     hn_kb *b = d->b;
     if (d->flat) {
-        strip(d, HN_KV_NONE, d->k.linear ? count : hn_kb_mul(b, count, hn_lower_dim(d->l, d->c.ow)), last_panel);
+        strip(d, HN_KV_NONE, d->k.linear ? count : hn_kb_mul(b, count, hn_lower_dim(d->l, d->c.ow)),
+              last_panel);
         return;
     }
     const hn_kv row = hn_kb_forn(b, count);
@@ -414,7 +447,8 @@ static hn_kv group_offset(direct *d, hn_kv g)
 {
     if (d->c.transposed) return hn_kb_i(d->b, 0);
     const int64_t per = d->c.xi.block ? d->c.cg / d->c.xi.block : d->c.cg;
-    return d->c.xi.planes > 1 ? hn_kb_mul(d->b, hn_kb_muli(d->b, g, per), d->src.plane) : hn_kb_muli(d->b, g, per);
+    return d->c.xi.planes > 1 ? hn_kb_mul(d->b, hn_kb_muli(d->b, g, per), d->src.plane)
+                              : hn_kb_muli(d->b, g, per);
 }
 
 /* Where the rows of the tile under way are read. */
@@ -439,7 +473,8 @@ static void panels_of_tile(direct *d, hn_kv first, hn_kv count)
     const int64_t nr = (int64_t)d->nv * d->vl, all = d->k.panels * d->c.group;
     const hn_kv end = hn_kb_min(b, hn_kb_addi(b, first, d->k.per), hn_kb_i(b, all));
     const hn_kv pq = d->k.per > 1 ? hn_kb_for(b, first, end, 1) : first;
-    const hn_kv g = hn_kb_idiv(b, pq, hn_kb_i(b, d->k.panels)), q = hn_kb_imod(b, pq, hn_kb_i(b, d->k.panels));
+    const hn_kv g = hn_kb_idiv(b, pq, hn_kb_i(b, d->k.panels)),
+                q = hn_kb_imod(b, pq, hn_kb_i(b, d->k.panels));
     d->x_base = hn_kb_add(b, d->src.base, group_offset(d, g));
     d->oc0 = hn_kb_add(b, d->c.transposed ? hn_kb_i(b, 0) : hn_kb_muli(b, g, d->c.og), hn_kb_muli(b, q, nr));
     if (d->c.transposed) {
@@ -472,19 +507,26 @@ static void tiles(direct *d)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "conv_f32_direct__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    direct d = { .l = l, .b = b, .r = r, .mr = (int)p[P_MR], .nv = (int)p[P_NV], .vl = (int)p[P_VL], .flat = p[P_FLAT] };
+    direct d = {
+        .l = l, .b = b, .r = r, .mr = (int)p[P_MR], .nv = (int)p[P_NV], .vl = (int)p[P_VL], .flat = p[P_FLAT]
+    };
     hn_conv_any_of(r, &d.c);
     d.k = blocks_of(&d.c, t, p);
     d.taps = d.c.cg * d.c.kh * d.c.kw;
     const int64_t nr = (int64_t)d.nv * d.vl;
     const hn_conv_image *im = &d.c.xi;
-    const char *recipe = hn_arena_printf(ret->arena, "conv_w_f32_n%lld_g%lld_%s%d", (long long)nr, (long long)(d.c.transposed ? d.c.up_h : d.c.group),
-                                         d.c.transposed ? im->planes > 1 ? "tp" : "te" : im->planes > 1 ? "p" : "e", im->block);
+    const char *recipe = hn_arena_printf(ret->arena, "conv_w_f32_n%lld_g%lld_%s%d", (long long)nr,
+                                         (long long)(d.c.transposed ? d.c.up_h : d.c.group),
+                                         d.c.transposed   ? im->planes > 1 ? "tp" : "te"
+                                         : im->planes > 1 ? "p"
+                                                          : "e",
+                                         im->block);
     const hn_blob blob = { d.c.w_operand, recipe, (size_t)(4 * nr * d.taps * d.k.panels * d.c.group) };
     if (!recipe || !hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
     d.weights = hn_lower_blob(l, 0, HN_F32);
@@ -500,7 +542,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 /* [group][panel][plane][kh][kw][element][nr]; channels past the group's are zero. */
-static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst, hn_diag *dg)
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst,
+                        hn_diag *dg)
 {
     hn_conv c;
     (void)blob;
@@ -516,13 +559,22 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
             const int64_t ic = at / (area * elems) * elems + at % elems, tap_at = at / elems % area;
             for (int64_t j = 0; j < nr; j++) {
                 const int64_t o = pq % k.panels * nr + j;
-                *out++ = o < c.og ? hn_conv_weight(&c, w, pq / k.panels, o, ic, tap_at / c.kw, tap_at % c.kw) : 0;
+                *out++ =
+                    o < c.og ? hn_conv_weight(&c, w, pq / k.panels, o, ic, tap_at / c.kw, tap_at % c.kw) : 0;
             }
         }
     return HONE_OK;
 }
 
 const hn_tactic_def hn_tactic_conv_f32_direct__cpu = {
-    .name = "conv_f32_direct__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "conv_f32_direct__cpu",
+    .rev = 2,
+    .arch = HN_ARCH_X86_64,
+    .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
+    .pack = pack,
 };

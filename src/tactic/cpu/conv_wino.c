@@ -6,9 +6,10 @@
  *             M[pos][tile][nr] = V[pos] U[pos]      t*t small matrix products, register-blocked over tiles
  *             y = A^T M A, bias, epilogue
  *
- * U = G g G^T is made when building. V and M of a block stay in the second-level cache; where few blocks would leave threads idle
- * the panels are shared out and V is made once for each share. Rounds differently from a direct sum (kernels.md 1.5: F(2,3) by
- * 0.7, F(4,3) by 4-5, F(6,3) by 8-9 times its error), so the knob math:winograd must allow it.
+ * U = G g G^T is made when building. V and M of a block stay in the second-level cache; where few blocks
+ * would leave threads idle the panels are shared out and V is made once for each share. Rounds differently
+ * from a direct sum (measured: F(2,3) by 0.7, F(4,3) by 4-5, F(6,3) by 8-9 times its error), so the
+ * knob math:winograd must allow it.
  */
 #include "tactic/cpu/conv.h"
 #include "tactic/cpu/cycles.h"
@@ -26,7 +27,8 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     (void)t;
     const hn_fit fit = hn_conv_of(r, &c);
     if (fit != HN_FIT_YES) return fit;
-    if (!c.has_columns || c.kh != 3 || c.kw != 3 || c.sh != 1 || c.sw != 1 || c.dh != 1 || c.dw != 1 || c.group != 1)
+    if (!c.has_columns || c.kh != 3 || c.kw != 3 || c.sh != 1 || c.sw != 1 || c.dh != 1 || c.dw != 1 ||
+        c.group != 1)
         return HN_FIT_SHAPE;
     if (c.xi.planes != 1 || c.xi.block) return HN_FIT_LAYOUT;
     return c.c < 8 || c.oc < 8 || c.oh_opt * c.ow_opt < 16 ? HN_FIT_TOO_SMALL : HN_FIT_YES;
@@ -34,11 +36,14 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
-    static const int64_t m[] = { 2, 4, 6 }, wide[] = { 4, 6, 8, 9, 12, 14 }, narrow[] = { 3, 4, 6 }, nv[] = { 1, 2, 3, 4 };
+    static const int64_t m[] = { 2, 4, 6 }, wide[] = { 4, 6, 8, 9, 12, 14 }, narrow[] = { 3, 4, 6 },
+                         nv[] = { 1, 2, 3, 4 };
     (void)r;
     hn_space_add_list(ret, "m", 3, m);
-    if (t->n_vreg >= 32) hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
-    else hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
+    if (t->n_vreg >= 32)
+        hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
+    else
+        hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 4 : 3, nv);
 }
 
@@ -94,15 +99,21 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     hn_conv c;
     hn_conv_of(r, &c);
     const cut k = cut_of(&c, t, p);
-    const double t2 = (double)((p[P_M] + 2) * (p[P_M] + 2)), m2 = (double)(p[P_M] * p[P_M]), unit = t->vec_bytes > 32 ? 1 : 0.5;
-    const double blocks = (double)(c.n_opt * k.n_block), tiles = (double)(c.n_opt * k.tiles), shares = (double)((k.panels + k.per - 1) / k.per);
-    const double tile = (double)c.c * hn_cycles_step(t, p[P_MR], p[P_NV], k.lanes, c.c) + (double)(p[P_MR] * p[P_NV]) * 1.5 + 15;
+    const double t2 = (double)((p[P_M] + 2) * (p[P_M] + 2)), m2 = (double)(p[P_M] * p[P_M]),
+                 unit = t->vec_bytes > 32 ? 1 : 0.5;
+    const double blocks = (double)(c.n_opt * k.n_block), tiles = (double)(c.n_opt * k.tiles),
+                 shares = (double)((k.panels + k.per - 1) / k.per);
+    const double tile = (double)c.c * hn_cycles_step(t, p[P_MR], p[P_NV], k.lanes, c.c) +
+                        (double)(p[P_MR] * p[P_NV]) * 1.5 + 15;
     const double gemm = blocks * (double)(k.block / p[P_MR] * k.panels) * t2 * tile;
     const double in = tiles * shares * (double)((c.c + k.lanes - 1) / k.lanes) * (t2 * 8 * unit + 40);
     const double out = tiles * (double)((c.oc + k.lanes - 1) / k.lanes) * (t2 * 5 * unit + m2 * 4 + 40);
     const double weights = 4 * t2 * (double)(c.c * k.panels * k.nr);
-    /* Weights beyond the second level come anew for every block from the third, at several times memory's speed. */
-    const double memory = weights / t->bandwidth_gbs + (weights > (double)t->l2_bytes / 4 ? (blocks - 1) * weights / (4 * t->bandwidth_gbs) : 0);
+    /* Weights beyond the second level come anew for every block from the third, at several times memory's
+     * speed. */
+    const double memory =
+        weights / t->bandwidth_gbs +
+        (weights > (double)t->l2_bytes / 4 ? (blocks - 1) * weights / (4 * t->bandwidth_gbs) : 0);
     const double compute = (gemm + in + out) / hn_cycles_ghz(t) / 0.93;
     return fmax(compute, memory) + 0.3 * fmin(compute, memory) + 300;
 }
@@ -116,11 +127,11 @@ typedef struct wino {
     cut k;
     hn_wino w;
     int mr, nv, lanes;
-    int x, u, v, m, half;           /* buffers: half holds one direction of a transform */
-    hn_kv n, first, count;          /* image; first tile and tiles of the block */
-    hn_kv wide;                     /* tiles in a row of the image */
-    hn_kv plane, row;               /* strides of the image */
-    hn_kv ty, tx;                   /* of the tile under way */
+    int x, u, v, m, half;  /* buffers: half holds one direction of a transform */
+    hn_kv n, first, count; /* image; first tile and tiles of the block */
+    hn_kv wide;            /* tiles in a row of the image */
+    hn_kv plane, row;      /* strides of the image */
+    hn_kv ty, tx;          /* of the tile under way */
 } wino;
 
 static void at_tile(wino *g, hn_kv tile)
@@ -135,20 +146,24 @@ static hn_kv within(hn_kb *b, hn_kv i, hn_kv end)
     return hn_kb_and(b, hn_kb_ge(b, i, hn_kb_i(b, 0)), hn_kb_lt(b, i, end));
 }
 
-/* Both directions of B^T d B for channels ch.. of one tile whose first place is (row, col); guarded: places may lie outside. */
+/* Both directions of B^T d B for channels ch.. of one tile whose first place is (row, col); guarded: places
+ * may lie outside. */
 static void transform_input(wino *g, hn_kv tile, hn_kv ch, hn_kv row, hn_kv col, bool guarded)
 {
     hn_kb *b = g->b;
     const int t = g->w.t, lanes = g->lanes;
     hn_kv x[HN_WINO_MAX], y[HN_WINO_MAX];
     const hn_kv channels = g->c.c % lanes ? hn_kb_tail_mask(b, ch, hn_kb_i(b, g->c.c), lanes) : HN_KV_NONE;
-    const hn_kv base = hn_kb_add(b, hn_kb_add(b, hn_kb_mul(b, g->n, g->plane), hn_kb_mul(b, row, g->row)), ch);
+    const hn_kv base =
+        hn_kb_add(b, hn_kb_add(b, hn_kb_mul(b, g->n, g->plane), hn_kb_mul(b, row, g->row)), ch);
     hn_kv inside[HN_WINO_MAX];
-    for (int i = 0; guarded && i < t; i++) inside[i] = within(b, hn_kb_addi(b, row, i), hn_lower_dim(g->l, g->c.xh));
+    for (int i = 0; guarded && i < t; i++)
+        inside[i] = within(b, hn_kb_addi(b, row, i), hn_lower_dim(g->l, g->c.xh));
     const hn_kv j = hn_kb_fori(b, t), at_col = hn_kb_add(b, col, j);
     const hn_kv column = guarded ? within(b, at_col, hn_lower_dim(g->l, g->c.xw)) : HN_KV_NONE;
     for (int i = 0; i < t; i++) {
-        const hn_kv at = hn_kb_add(b, hn_kb_add(b, base, hn_kb_muli(b, g->row, i)), hn_kb_muli(b, at_col, g->c.c));
+        const hn_kv at =
+            hn_kb_add(b, hn_kb_add(b, base, hn_kb_muli(b, g->row, i)), hn_kb_muli(b, at_col, g->c.c));
         hn_kv mask = channels;
         if (guarded) {
             const hn_kv here = hn_kb_splat(b, hn_kb_and(b, inside[i], column), lanes);
@@ -157,10 +172,12 @@ static void transform_input(wino *g, hn_kv tile, hn_kv ch, hn_kv row, hn_kv col,
         x[i] = hn_kb_loadm(b, g->x, at, lanes, mask);
     }
     hn_wino_input(b, &g->w, x, y);
-    for (int i = 0; i < t; i++) hn_kb_store(b, g->half, hn_kb_muli(b, hn_kb_addi(b, j, (int64_t)i * t), lanes), y[i]);
+    for (int i = 0; i < t; i++)
+        hn_kb_store(b, g->half, hn_kb_muli(b, hn_kb_addi(b, j, (int64_t)i * t), lanes), y[i]);
     hn_kb_end(b);
     const hn_kv i = hn_kb_fori(b, t);
-    for (int q = 0; q < t; q++) x[q] = hn_kb_load(b, g->half, hn_kb_muli(b, hn_kb_addi(b, hn_kb_muli(b, i, t), q), lanes), lanes);
+    for (int q = 0; q < t; q++)
+        x[q] = hn_kb_load(b, g->half, hn_kb_muli(b, hn_kb_addi(b, hn_kb_muli(b, i, t), q), lanes), lanes);
     hn_wino_input(b, &g->w, x, y);
     for (int q = 0; q < t; q++) {
         const hn_kv pos = hn_kb_addi(b, hn_kb_muli(b, i, t), q);
@@ -196,10 +213,12 @@ static void multiply_step(wino *g, int nv, hn_kvar *acc, hn_kv v_at, hn_kv u_at)
 {
     hn_kb *b = g->b;
     hn_kv uv[MAX_NV];
-    for (int v = 0; v < nv; v++) uv[v] = hn_kb_load(b, g->u, hn_kb_addi(b, u_at, (int64_t)v * g->lanes), g->lanes);
+    for (int v = 0; v < nv; v++)
+        uv[v] = hn_kb_load(b, g->u, hn_kb_addi(b, u_at, (int64_t)v * g->lanes), g->lanes);
     for (int i = 0; i < g->mr; i++) {
         const hn_kv x = hn_kb_load_splat(b, g->v, hn_kb_addi(b, v_at, i * g->k.row), g->lanes);
-        for (int v = 0; v < nv; v++) hn_kb_set(b, acc[i * nv + v], hn_kb_fma(b, x, uv[v], hn_kb_get(b, acc[i * nv + v])));
+        for (int v = 0; v < nv; v++)
+            hn_kb_set(b, acc[i * nv + v], hn_kb_fma(b, x, uv[v], hn_kb_get(b, acc[i * nv + v])));
     }
 }
 
@@ -210,17 +229,22 @@ static void multiply(wino *g, hn_kv panel, int nv)
     hn_kvar acc[MAX_MR * MAX_NV];
     const int64_t t2 = (int64_t)g->w.t * g->w.t, whole = g->c.c / UNROLL * UNROLL;
     const hn_kv pos = hn_kb_fori(b, t2), tile = hn_kb_for(b, hn_kb_i(b, 0), g->count, g->mr);
-    const hn_kv place = hn_kb_add(b, hn_kb_muli(b, pos, g->k.block), tile), v0 = hn_kb_muli(b, place, g->k.row);
+    const hn_kv place = hn_kb_add(b, hn_kb_muli(b, pos, g->k.block), tile),
+                v0 = hn_kb_muli(b, place, g->k.row);
     const hn_kv u0 = hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, panel, t2), pos), g->c.c * g->k.nr);
-    for (int i = 0; i < g->mr * nv; i++) acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
+    for (int i = 0; i < g->mr * nv; i++)
+        acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
     for (int u = 0; u < UNROLL; u++)
-        multiply_step(g, nv, acc, hn_kb_add(b, v0, hn_kb_addi(b, k, u)), hn_kb_add(b, u0, hn_kb_muli(b, hn_kb_addi(b, k, u), g->k.nr)));
+        multiply_step(g, nv, acc, hn_kb_add(b, v0, hn_kb_addi(b, k, u)),
+                      hn_kb_add(b, u0, hn_kb_muli(b, hn_kb_addi(b, k, u), g->k.nr)));
     hn_kb_end(b);
-    for (int64_t u = whole; u < g->c.c; u++) multiply_step(g, nv, acc, hn_kb_addi(b, v0, u), hn_kb_addi(b, u0, u * g->k.nr));
+    for (int64_t u = whole; u < g->c.c; u++)
+        multiply_step(g, nv, acc, hn_kb_addi(b, v0, u), hn_kb_addi(b, u0, u * g->k.nr));
     for (int i = 0; i < g->mr; i++)
         for (int v = 0; v < nv; v++) {
-            const hn_kv at = hn_kb_addi(b, hn_kb_muli(b, hn_kb_addi(b, place, i), g->k.nr), (int64_t)v * g->lanes);
+            const hn_kv at =
+                hn_kb_addi(b, hn_kb_muli(b, hn_kb_addi(b, place, i), g->k.nr), (int64_t)v * g->lanes);
             hn_kb_store(b, g->m, at, hn_kb_get(b, acc[i * nv + v]));
         }
     hn_kb_end(b);
@@ -235,7 +259,8 @@ static void store_row(wino *g, hn_kv i, hn_kv ch, const hn_kv *y, hn_kv bias, hn
     const bool all = hn_dim_known(syms, g->c.ow, &ow) && ow % g->w.m == 0;
     for (int q = 0; q < g->w.m; q++) {
         hn_kidx idx;
-        const hn_kv row = hn_kb_add(b, hn_kb_muli(b, g->ty, g->w.m), i), col = hn_kb_addi(b, hn_kb_muli(b, g->tx, g->w.m), q);
+        const hn_kv row = hn_kb_add(b, hn_kb_muli(b, g->ty, g->w.m), i),
+                    col = hn_kb_addi(b, hn_kb_muli(b, g->tx, g->w.m), q);
         if (!all) hn_kb_if(b, hn_kb_lt(b, col, hn_lower_dim(g->l, g->c.ow)));
         hn_conv_index(&g->c, g->n, ch, row, col, &idx);
         hn_kidx_vector(&idx, 1, g->lanes);
@@ -251,7 +276,8 @@ static void transform_output(wino *g, hn_kv tile, hn_kv oc0, int v, bool last)
     hn_kb *b = g->b;
     const int t = g->w.t, m = g->w.m, lanes = g->lanes;
     const int64_t left = g->c.oc % g->k.nr - (int64_t)v * lanes;
-    const hn_kv mask = last && left < lanes ? hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, left), lanes) : HN_KV_NONE;
+    const hn_kv mask =
+        last && left < lanes ? hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, left), lanes) : HN_KV_NONE;
     const hn_kv ch = hn_kb_addi(b, oc0, (int64_t)v * lanes);
     hn_kv x[HN_WINO_MAX], y[HN_WINO_MAX], bias = HN_KV_NONE;
     const hn_kv j = hn_kb_fori(b, t);
@@ -260,7 +286,8 @@ static void transform_output(wino *g, hn_kv tile, hn_kv oc0, int v, bool last)
         x[i] = hn_kb_load(b, g->m, hn_kb_addi(b, hn_kb_muli(b, place, g->k.nr), (int64_t)v * lanes), lanes);
     }
     hn_wino_output(b, &g->w, x, y);
-    for (int i = 0; i < m; i++) hn_kb_store(b, g->half, hn_kb_muli(b, hn_kb_addi(b, j, (int64_t)i * t), lanes), y[i]);
+    for (int i = 0; i < m; i++)
+        hn_kb_store(b, g->half, hn_kb_muli(b, hn_kb_addi(b, j, (int64_t)i * t), lanes), y[i]);
     hn_kb_end(b);
     const hn_kv rows = hn_kb_sub(b, hn_lower_dim(g->l, g->c.oh), hn_kb_muli(b, g->ty, m));
     const hn_kv i = hn_kb_forn(b, hn_kb_min(b, rows, hn_kb_i(b, m)));
@@ -271,7 +298,8 @@ static void transform_output(wino *g, hn_kv tile, hn_kv oc0, int v, bool last)
         hn_lower_forget(g->l);
         bias = hn_lower_value(g->l, g->c.bias, &at, mask);
     }
-    for (int q = 0; q < t; q++) x[q] = hn_kb_load(b, g->half, hn_kb_muli(b, hn_kb_addi(b, hn_kb_muli(b, i, t), q), lanes), lanes);
+    for (int q = 0; q < t; q++)
+        x[q] = hn_kb_load(b, g->half, hn_kb_muli(b, hn_kb_addi(b, hn_kb_muli(b, i, t), q), lanes), lanes);
     hn_wino_output(b, &g->w, x, y);
     store_row(g, i, ch, y, bias, mask);
     hn_kb_end(b);
@@ -284,7 +312,8 @@ static void panel_of(wino *g, hn_kv panel, bool last)
     multiply(g, panel, nv);
     const hn_kv tile = hn_kb_forn(b, g->count);
     at_tile(g, tile);
-    for (int v = 0; v < nv; v++) transform_output(g, tile, hn_kb_muli(b, panel, g->k.nr), v, last);
+    for (int v = 0; v < nv; v++)
+        transform_output(g, tile, hn_kb_muli(b, panel, g->k.nr), v, last);
     hn_kb_end(b);
 }
 
@@ -312,7 +341,8 @@ static void blocks(wino *g)
     hn_kb *b = g->b;
     hn_symtab *syms = g->r->g->syms;
     const int64_t shares = (g->k.panels + g->k.per - 1) / g->k.per;
-    const hn_dim wide = hn_dim_ceildiv(syms, g->c.ow, g->w.m), tiles = hn_dim_mul(syms, hn_dim_ceildiv(syms, g->c.oh, g->w.m), wide);
+    const hn_dim wide = hn_dim_ceildiv(syms, g->c.ow, g->w.m),
+                 tiles = hn_dim_mul(syms, hn_dim_ceildiv(syms, g->c.oh, g->w.m), wide);
     const hn_dim n_block = hn_dim_ceildiv(syms, tiles, g->k.block);
     const hn_kv total = hn_lower_dim(g->l, hn_dim_mul(syms, hn_dim_mul(syms, g->c.n, n_block), shares));
     const hn_kv per_image = hn_lower_dim(g->l, n_block), n_tile = hn_lower_dim(g->l, tiles);
@@ -329,7 +359,8 @@ static void blocks(wino *g)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "conv_f32_winograd__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
@@ -355,7 +386,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 /* [panel][pos][C][nr]; channels past OC are zero. */
-static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst, hn_diag *dg)
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst,
+                        hn_diag *dg)
 {
     hn_conv c;
     hn_wino w;
@@ -370,7 +402,8 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
     for (int64_t o = 0; o < k.panels * k.nr; o++)
         for (int64_t ic = 0; ic < c.c; ic++) {
             double g[3][3] = { { 0 } }, u[HN_WINO_MAX][HN_WINO_MAX];
-            for (int i = 0; o < c.oc && i < 9; i++) g[i / 3][i % 3] = src[(o * c.c + ic) * 9 + i];
+            for (int i = 0; o < c.oc && i < 9; i++)
+                g[i / 3][i % 3] = src[(o * c.c + ic) * 9 + i];
             hn_wino_filter(&w, g, u);
             for (int64_t q = 0; q < t2; q++)
                 out[((o / k.nr * t2 + q) * c.c + ic) * k.nr + o % k.nr] = (float)u[q / w.t][q % w.t];
@@ -379,6 +412,15 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_f32_winograd__cpu = {
-    .name = "conv_f32_winograd__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack, .changes_numbers = true,
+    .name = "conv_f32_winograd__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
+    .pack = pack,
+    .changes_numbers = true,
 };

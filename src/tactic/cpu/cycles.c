@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* 512-bit registers: one multiply-add a cycle on the cores we know (two halves on Zen 4); narrower ones: two. */
+/* 512-bit registers: one multiply-add a cycle on the cores we know (two halves on Zen 4); narrower ones: two.
+ */
 static double fma_per_cycle(const hn_target *t)
 {
     return t->vec_bytes > 32 ? 1 : 2;
@@ -14,8 +15,8 @@ double hn_cycles_ghz(const hn_target *t)
     return t->peak_gflops / (2 * fma_per_cycle(t) * t->vec_bytes / 4);
 }
 
-/* Multiply-adds, their latency, the loads that feed them, and panel vectors that come from the second level because a panel
- * is more than half the first. A small share of the loads shows even where they hide. */
+/* Multiply-adds, their latency, the loads that feed them, and panel vectors that come from the second level
+ * because a panel is more than half the first. A small share of the loads shows even where they hide. */
 double hn_cycles_step(const hn_target *t, int64_t mr, int64_t nv, int64_t vl, int64_t depth)
 {
     enum { LATENCY = 4, L2_BYTES_PER_CYCLE = 20 };

@@ -1,4 +1,5 @@
-/* Depthwise convolution over channels-last or blocked images: vectors along channels, a row of output places in registers.
+/* Depthwise convolution over channels-last or blocked images: vectors along channels, a row of output places
+ * in registers.
  *
  *     for each tile (image, block of rows, group of channels)        parallel
  *         [copy: the group's channels of those rows, with padding, into scratch of one group's width]
@@ -6,8 +7,9 @@
  *             for each kernel row, for each input column that the places reach
  *                 every place under which the column lies takes it: one load feeds up to kw multiply-adds
  *
- * Without a copy, places whose taps all lie inside the row run unguarded and those at its ends run one by one over the taps
- * that exist. The copy pays where the ends are much of the row, or where many channels put all columns into few cache sets.
+ * Without a copy, places whose taps all lie inside the row run unguarded and those at its ends run one by one
+ * over the taps that exist. The copy pays where the ends are much of the row, or where many channels put all
+ * columns into few cache sets.
  */
 #include "tactic/cpu/conv.h"
 #include "tactic/cpu/cycles.h"
@@ -85,17 +87,24 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     const double ghz = hn_cycles_ghz(t);
     const double unit = (double)p[P_NV] * (p[P_VL] > 8 ? 1 : 0.5), kw = (double)c.kw;
     const int64_t inner = p[P_COPY] ? c.ow_opt : inner_columns(&c), rows = rows_of(&c, t, p);
-    const int64_t sizes[2] = { p[P_PX], inner % p[P_PX] }, count[2] = { inner / p[P_PX], inner % p[P_PX] > 0 };
-    double cycles = (double)(c.ow_opt - inner) * kw * (double)c.kh * fmax(4, unit) + (double)(c.ow_opt - inner) * 12;
+    const int64_t sizes[2] = { p[P_PX], inner % p[P_PX] },
+                  count[2] = { inner / p[P_PX], inner % p[P_PX] > 0 };
+    double cycles =
+        (double)(c.ow_opt - inner) * kw * (double)c.kh * fmax(4, unit) + (double)(c.ow_opt - inner) * 12;
     for (int i = 0; i < 2; i++) {
         const double px = (double)sizes[i], loads = (px * (double)c.sw + 2 * kw) * unit;
-        cycles += (double)count[i] * ((double)c.kh * (fmax(fmax(px * kw * unit, loads), 4 * kw) + 2) + 2 * px * unit + 10);
+        cycles += (double)count[i] *
+                  ((double)c.kh * (fmax(fmax(px * kw * unit, loads), 4 * kw) + 2) + 2 * px * unit + 10);
     }
     if (p[P_COPY])
-        cycles += (double)hn_conv_rows_in(&c, rows) / (double)rows * (double)(c.ow_opt * c.sw + c.kw) * (unit + 1);
-    const double memory = 4.0 * (double)(c.n_opt * c.c * c.ow_opt) * (double)(c.sw * c.sh + 1) / (4 * t->bandwidth_gbs);
-    const double lines = p[P_COPY] || c.xi.block || c.c * 4 % 2048 || c.ow_opt < 8 ? 1 : 1.3; /* columns share cache sets */
-    return (double)(c.n_opt * c.oh_opt * group_count(&c, p)) * cycles * lines / ghz / 0.8 + memory * (double)c.oh_opt + 200;
+        cycles +=
+            (double)hn_conv_rows_in(&c, rows) / (double)rows * (double)(c.ow_opt * c.sw + c.kw) * (unit + 1);
+    const double memory =
+        4.0 * (double)(c.n_opt * c.c * c.ow_opt) * (double)(c.sw * c.sh + 1) / (4 * t->bandwidth_gbs);
+    const double lines =
+        p[P_COPY] || c.xi.block || c.c * 4 % 2048 || c.ow_opt < 8 ? 1 : 1.3; /* columns share cache sets */
+    return (double)(c.n_opt * c.oh_opt * group_count(&c, p)) * cycles * lines / ghz / 0.8 +
+           memory * (double)c.oh_opt + 200;
 }
 
 /* ---- emission ---- */
@@ -110,7 +119,8 @@ typedef struct depthwise {
     int weights;
     hn_conv_source src;
     hn_kv n, row0, ch0, w_base;
-    hn_kv x_base[MAX_NV]; /* of the vectors' channels, at the block's first row; for no copy at row 0, column 0 */
+    hn_kv x_base[MAX_NV]; /* of the vectors' channels, at the block's first row; for no copy at row 0, column
+                             0 */
     hn_kv k_lo, k_hi;     /* kernel rows that meet the image */
     hn_kv row, x_row;     /* output row; offset of the input row under kernel row 0 */
 } depthwise;
@@ -131,7 +141,8 @@ static int vectors(const depthwise *d)
 static hn_kv load_x(const depthwise *d, int v, hn_kv at)
 {
     const hn_kv i = hn_kb_add(d->b, d->x_base[v], at);
-    return d->copy ? hn_kb_load(d->b, d->src.buf, i, d->vl) : hn_kb_loadm(d->b, d->src.buf, i, d->vl, mask_of(d, v));
+    return d->copy ? hn_kb_load(d->b, d->src.buf, i, d->vl)
+                   : hn_kb_loadm(d->b, d->src.buf, i, d->vl, mask_of(d, v));
 }
 
 static hn_kv load_w(const depthwise *d, int v, hn_kv tap)
@@ -146,7 +157,8 @@ static void multiply_add(const depthwise *d, hn_kvar acc, hn_kv x, hn_kv w)
     hn_kb_set(d->b, acc, hn_kb_fma(d->b, x, w, hn_kb_get(d->b, acc)));
 }
 
-/* Kernel row k over px places that start at output column col: input columns in order, each to the places it lies under. */
+/* Kernel row k over px places that start at output column col: input columns in order, each to the places it
+ * lies under. */
 static void kernel_row(const depthwise *d, int px, hn_kv k, hn_kv col, hn_kvar *acc)
 {
     hn_kb *b = d->b;
@@ -155,7 +167,8 @@ static void kernel_row(const depthwise *d, int px, hn_kv k, hn_kv col, hn_kvar *
     const hn_kv start = hn_kb_add(b, line, hn_kb_muli(b, col, c->sw * d->src.column));
     for (int v = 0; v < vectors(d); v++) {
         hn_kv w[MAX_KW];
-        for (int j = 0; j < c->kw; j++) w[j] = load_w(d, v, hn_kb_addi(b, hn_kb_muli(b, k, c->kw), j));
+        for (int j = 0; j < c->kw; j++)
+            w[j] = load_w(d, v, hn_kb_addi(b, hn_kb_muli(b, k, c->kw), j));
         for (int64_t at = 0; at <= (px - 1) * c->sw + (c->kw - 1) * c->dw; at++) {
             hn_kv x = HN_KV_NONE;
             for (int i = 0; i < px; i++) {
@@ -196,7 +209,8 @@ static void store(const depthwise *d, int px, hn_kv col, const hn_kvar *acc)
 
 static void start(const depthwise *d, int px, hn_kvar *acc)
 {
-    for (int i = 0; i < px * d->nv; i++) acc[i] = hn_kb_var(d->b, hn_kb_float(d->b, HN_F32, d->vl, 0));
+    for (int i = 0; i < px * d->nv; i++)
+        acc[i] = hn_kb_var(d->b, hn_kb_float(d->b, HN_F32, d->vl, 0));
 }
 
 enum { UNROLL_OPS = 160 };
@@ -208,8 +222,10 @@ static void tile(const depthwise *d, int px, hn_kv col)
     hn_kvar acc[MAX_PX * MAX_NV];
     start(d, px, acc);
     int64_t lo, hi;
-    if (hn_kb_is_const(b, d->k_lo, &lo) && hn_kb_is_const(b, d->k_hi, &hi) && (hi - lo) * d->c.kw * px * d->nv <= UNROLL_OPS) {
-        for (int64_t k = lo; k < hi; k++) kernel_row(d, px, hn_kb_i(b, k), col, acc);
+    if (hn_kb_is_const(b, d->k_lo, &lo) && hn_kb_is_const(b, d->k_hi, &hi) &&
+        (hi - lo) * d->c.kw * px * d->nv <= UNROLL_OPS) {
+        for (int64_t k = lo; k < hi; k++)
+            kernel_row(d, px, hn_kb_i(b, k), col, acc);
     } else {
         const hn_kv k = hn_kb_for(b, d->k_lo, d->k_hi, 1);
         kernel_row(d, px, k, col, acc);
@@ -238,7 +254,8 @@ static void edge(const depthwise *d, hn_kv col)
     const hn_conv *c = &d->c;
     hn_kvar acc[MAX_NV];
     const hn_kv first = hn_kb_sub(b, hn_kb_muli(b, col, c->sw), hn_lower_dim(d->l, c->pw));
-    const hn_kv lo = steps_up(b, first, c->dw), hi = steps_below(b, first, c->dw, hn_lower_dim(d->l, c->xw), c->kw);
+    const hn_kv lo = steps_up(b, first, c->dw),
+                hi = steps_below(b, first, c->dw, hn_lower_dim(d->l, c->xw), c->kw);
     start(d, 1, acc);
     const hn_kv k = hn_kb_for(b, d->k_lo, d->k_hi, 1), j = hn_kb_for(b, lo, hi, 1);
     const hn_kv line = hn_kb_add(b, d->x_row, hn_kb_mul(b, hn_kb_muli(b, k, c->dh), d->src.row));
@@ -259,7 +276,8 @@ static void edges(const depthwise *d, hn_kv lo, hn_kv hi)
     hn_kb_end(d->b);
 }
 
-/* Columns [lo, hi), taps inside: whole tiles, then the rest as one of its own size, or moved back over finished places. */
+/* Columns [lo, hi), taps inside: whole tiles, then the rest as one of its own size, or moved back over
+ * finished places. */
 static void inner(const depthwise *d, hn_kv lo, hn_kv hi)
 {
     hn_kb *b = d->b;
@@ -300,7 +318,8 @@ static void row_guarded(depthwise *d, hn_kv row)
     hn_kb *b = d->b;
     const hn_conv *c = &d->c;
     const hn_kv pw = hn_lower_dim(d->l, c->pw), zero = hn_kb_i(b, 0), ow = hn_lower_dim(d->l, c->ow);
-    const hn_kv top = hn_kb_sub(b, hn_kb_muli(b, hn_kb_add(b, d->row0, row), c->sh), hn_lower_dim(d->l, c->ph));
+    const hn_kv top =
+        hn_kb_sub(b, hn_kb_muli(b, hn_kb_add(b, d->row0, row), c->sh), hn_lower_dim(d->l, c->ph));
     d->row = row;
     /* May point before the image: only taps inside are read. */
     d->x_row = hn_kb_sub(b, hn_kb_mul(b, top, d->src.row), hn_kb_muli(b, pw, d->src.column));
@@ -311,7 +330,8 @@ static void row_guarded(depthwise *d, hn_kv row)
         return;
     }
     const hn_kv lo = hn_kb_min(b, hn_kb_idiv(b, hn_kb_addi(b, pw, c->sw - 1), hn_kb_i(b, c->sw)), ow);
-    const hn_kv room = hn_kb_sub(b, hn_kb_add(b, hn_lower_dim(d->l, c->xw), pw), hn_kb_i(b, (c->kw - 1) * c->dw));
+    const hn_kv room =
+        hn_kb_sub(b, hn_kb_add(b, hn_lower_dim(d->l, c->xw), pw), hn_kb_i(b, (c->kw - 1) * c->dw));
     const hn_kv end = hn_kb_idiv(b, hn_kb_addi(b, hn_kb_max(b, room, zero), c->sw - 1), hn_kb_i(b, c->sw));
     const hn_kv hi = hn_kb_max(b, hn_kb_min(b, end, ow), lo);
     edges(d, zero, lo);
@@ -324,8 +344,11 @@ static void channel_bases(depthwise *d, hn_kv image, int64_t planes_block)
 {
     hn_kb *b = d->b;
     for (int v = 0; v < vectors(d); v++) {
-        const hn_kv ch = hn_kb_addi(b, d->ch0, (int64_t)v * d->vl), block = hn_kb_i(b, HN_MAX(planes_block, 1));
-        const hn_kv off = planes_block ? hn_kb_add(b, hn_kb_mul(b, hn_kb_idiv(b, ch, block), d->src.plane), hn_kb_imod(b, ch, block)) : ch;
+        const hn_kv ch = hn_kb_addi(b, d->ch0, (int64_t)v * d->vl),
+                    block = hn_kb_i(b, HN_MAX(planes_block, 1));
+        const hn_kv off = planes_block ? hn_kb_add(b, hn_kb_mul(b, hn_kb_idiv(b, ch, block), d->src.plane),
+                                                   hn_kb_imod(b, ch, block))
+                                       : ch;
         d->x_base[v] = hn_kb_add(b, image, off);
     }
 }
@@ -345,25 +368,30 @@ static void copy_group(depthwise *d, int scratch, hn_kv count)
     const hn_kv columns = hn_kb_idiv(b, to.row, hn_kb_i(b, width));
     const hn_kv need = hn_kb_addi(b, hn_kb_muli(b, count, c->sh), (c->kh - 1) * c->dh + 1 - c->sh);
     const hn_kv top = hn_kb_sub(b, hn_kb_muli(b, d->row0, c->sh), hn_lower_dim(d->l, c->ph));
-    const hn_kv r = hn_kb_forn(b, need), row = hn_kb_add(b, top, r), left = hn_kb_min(b, hn_lower_dim(d->l, c->pw), columns);
-    const hn_kv inside = hn_kb_and(b, hn_kb_ge(b, row, hn_kb_i(b, 0)), hn_kb_lt(b, row, hn_lower_dim(d->l, c->xh)));
+    const hn_kv r = hn_kb_forn(b, need), row = hn_kb_add(b, top, r),
+                left = hn_kb_min(b, hn_lower_dim(d->l, c->pw), columns);
+    const hn_kv inside =
+        hn_kb_and(b, hn_kb_ge(b, row, hn_kb_i(b, 0)), hn_kb_lt(b, row, hn_lower_dim(d->l, c->xh)));
     const hn_kv end = hn_kb_min(b, columns, hn_kb_add(b, left, hn_lower_dim(d->l, c->xw)));
     const hn_kv from = hn_kb_select(b, inside, left, columns), until = hn_kb_select(b, inside, end, columns);
-    const hn_kv line = hn_kb_mul(b, r, to.row), src = hn_kb_sub(b, hn_kb_mul(b, row, d->src.row), hn_kb_muli(b, left, d->src.column));
+    const hn_kv line = hn_kb_mul(b, r, to.row),
+                src = hn_kb_sub(b, hn_kb_mul(b, row, d->src.row), hn_kb_muli(b, left, d->src.column));
     const hn_kv lo[3] = { hn_kb_i(b, 0), from, until }, hi[3] = { from, until, columns };
     for (int part = 0; part < 3; part++) {
         const hn_kv j = hn_kb_for(b, lo[part], hi[part], 1);
         for (int v = 0; v < vectors(d); v++) {
             const hn_kv x = part == 1 ? load_x(d, v, hn_kb_add(b, src, hn_kb_muli(b, j, d->src.column)))
                                       : hn_kb_float(b, HN_F32, d->vl, 0);
-            hn_kb_store(b, scratch, hn_kb_addi(b, hn_kb_add(b, line, hn_kb_muli(b, j, width)), (int64_t)v * d->vl), x);
+            hn_kb_store(b, scratch,
+                        hn_kb_addi(b, hn_kb_add(b, line, hn_kb_muli(b, j, width)), (int64_t)v * d->vl), x);
         }
         hn_kb_end(b);
     }
     hn_kb_end(b);
     d->copy = copy;
     d->src = to;
-    for (int v = 0; v < d->nv; v++) d->x_base[v] = hn_kb_i(b, (int64_t)v * d->vl);
+    for (int v = 0; v < d->nv; v++)
+        d->x_base[v] = hn_kb_i(b, (int64_t)v * d->vl);
 }
 
 static void group(depthwise *d, int scratch, hn_kv count, bool last)
@@ -377,8 +405,10 @@ static void group(depthwise *d, int scratch, hn_kv count, bool last)
         channel_bases(d, d->src.base, d->c.xi.block);
     }
     const hn_kv row = hn_kb_forn(b, count);
-    if (d->copy) row_copied(d, row);
-    else row_guarded(d, row);
+    if (d->copy)
+        row_copied(d, row);
+    else
+        row_guarded(d, row);
     hn_kb_end(b);
 }
 
@@ -418,12 +448,15 @@ static int group_scratch(depthwise *d)
     return hn_conv_scratch(d->l, &one, d->rows, (int64_t)d->nv * d->vl);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "depthwise_f32_rows__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    depthwise d = { .l = l, .b = b, .r = r, .px = (int)p[P_PX], .nv = (int)p[P_NV], .vl = (int)p[P_VL], .copy = p[P_COPY] };
+    depthwise d = {
+        .l = l, .b = b, .r = r, .px = (int)p[P_PX], .nv = (int)p[P_NV], .vl = (int)p[P_VL], .copy = p[P_COPY]
+    };
     hn_conv_of(r, &d.c);
     d.rows = rows_of(&d.c, t, p);
     d.groups = group_count(&d.c, p);
@@ -440,7 +473,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 /* [group of channels][kh][kw][nv*vl] */
-static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst, hn_diag *dg)
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst,
+                        hn_diag *dg)
 {
     hn_conv c;
     (void)t;
@@ -452,11 +486,20 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
     float *out = dst;
     for (int64_t g = 0; g < group_count(&c, p); g++)
         for (int64_t k = 0; k < area; k++)
-            for (int64_t j = 0; j < width; j++) *out++ = g * width + j < c.c ? w[(g * width + j) * area + k] : 0;
+            for (int64_t j = 0; j < width; j++)
+                *out++ = g * width + j < c.c ? w[(g * width + j) * area + k] : 0;
     return HONE_OK;
 }
 
 const hn_tactic_def hn_tactic_depthwise_f32_rows__cpu = {
-    .name = "depthwise_f32_rows__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "depthwise_f32_rows__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
+    .pack = pack,
 };

@@ -2,9 +2,10 @@
  *
  *     y[m,n] = sum_k (a - za)(b - zb)  =  sum_k a'b'  -  za' sum_k b'  -  zb' (sum_k a'  -  K za')
  *
- * The instruction wants unsigned a and signed b: a signed A is moved up by 128 as it is read and an unsigned B down by 128 as it is
- * packed, zero points with them (the primes). Column sums of b' are packed beside it; row sums of a' cost one more accumulator a
- * row, and only where some zb' is not zero. B lies as [panel][K/4][nr][4], K filled up with zeros. All sums wrap as i32 does.
+ * The instruction wants unsigned a and signed b: a signed A is moved up by 128 as it is read and an unsigned
+ * B down by 128 as it is packed, zero points with them (the primes). Column sums of b' are packed beside it;
+ * row sums of a' cost one more accumulator a row, and only where some zb' is not zero. B lies as
+ * [panel][K/4][nr][4], K filled up with zeros. All sums wrap as i32 does.
  */
 #include "tactic/cpu/ahead.h"
 #include "tactic/cpu/cycles.h"
@@ -24,7 +25,7 @@ typedef struct shape {
     bool a_signed, b_signed;
     const void *zb; /* constant zero points of B, n_zb of them */
     int64_t n_zb;
-    bool row_sums;  /* some zero point of B is not zero once B is signed */
+    bool row_sums; /* some zero point of B is not zero once B is signed */
 } shape;
 
 static const void *constant_of(const hn_region *r, const hn_value *v)
@@ -46,7 +47,9 @@ static hn_fit shape_of(const hn_region *r, shape *s)
 {
     if (r->root->op != HN_OP_matmul_int) return HN_FIT_OP;
     const hn_value *zb = hn_in(r->root, 3);
-    *s = (shape){ .a = hn_in(r->root, 0), .b = hn_in(r->root, 1), .y = r->root->out[0], .za = hn_in(r->root, 2) };
+    *s = (shape){
+        .a = hn_in(r->root, 0), .b = hn_in(r->root, 1), .y = r->root->out[0], .za = hn_in(r->root, 2)
+    };
     const int ia = hn_region_operand(r, s->a), ib = hn_region_operand(r, s->b);
     if (ia < 0) return HN_FIT_EPILOGUE;
     if (ib < 0 || !r->data[ib]) return HN_FIT_NOT_CONST;
@@ -64,7 +67,8 @@ static hn_fit shape_of(const hn_region *r, shape *s)
         if (!s->zb) return HN_FIT_NOT_CONST;
         if (s->n_zb != 1 && s->n_zb != s->n) return HN_FIT_SHAPE;
     }
-    for (int64_t j = 0; j < s->n && !s->row_sums; j++) s->row_sums = zero_of(s, j) != 0;
+    for (int64_t j = 0; j < s->n && !s->row_sums; j++)
+        s->row_sums = zero_of(s, j) != 0;
     s->m = hn_loops_extent(r, s->a, hn_loops_all(s->a) & ~(1u << (s->a->type.rank - 1)));
     s->m_opt = HN_MAX(1, hn_region_opt(r, s->m));
     if (!hn_dim_is_const(s->m) && s->m_opt == 1) s->m_opt = USUAL_ROWS;
@@ -98,7 +102,8 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     shape s;
     if (shape_of(r, &s) != HN_FIT_YES) return false;
     const int64_t lanes = t->vec_bytes / 4, acc = p[P_MR] * p[P_NV] + (s.row_sums ? p[P_MR] : 0);
-    const int64_t other = p[P_NV] + 1 + (s.row_sums ? 1 : 0) + (has_dot(t) ? 0 : 4); /* the fallback splits bytes into words */
+    const int64_t other =
+        p[P_NV] + 1 + (s.row_sums ? 1 : 0) + (has_dot(t) ? 0 : 4); /* the fallback splits bytes into words */
     if (acc + other > t->n_vreg || (p[P_MR] > s.m_opt && p[P_MR] > 1)) return false;
     if (p[P_NV] > 1 && (p[P_NV] - 1) * lanes >= s.n) return false;
     return acc >= 8 || p[P_MR] >= s.m_opt || (p[P_NV] + 1) * lanes > s.n || !has_dot(t);
@@ -107,7 +112,8 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 static int64_t row_block(const shape *s, const hn_target *t, const int64_t *p)
 {
     enum { MOST = 256, LEAST = 24 };
-    const int64_t fit = HN_MAX(LEAST, HN_MIN(MOST, t->l2_bytes / 3 / s->k)), blocks = (s->m_opt + fit - 1) / fit;
+    const int64_t fit = HN_MAX(LEAST, HN_MIN(MOST, t->l2_bytes / 3 / s->k)),
+                  blocks = (s->m_opt + fit - 1) / fit;
     const int64_t mc = hn_dim_is_const(s->m) || s->m_opt > fit ? (s->m_opt + blocks - 1) / blocks : fit;
     return (mc + p[P_MR] - 1) / p[P_MR] * p[P_MR];
 }
@@ -116,7 +122,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     shape s;
     shape_of(r, &s);
-    const int64_t lanes = t->vec_bytes / 4, nr = p[P_NV] * lanes, quads = (s.k + QUAD - 1) / QUAD, nv = p[P_NV] + s.row_sums;
+    const int64_t lanes = t->vec_bytes / 4, nr = p[P_NV] * lanes, quads = (s.k + QUAD - 1) / QUAD,
+                  nv = p[P_NV] + s.row_sums;
     const double per = has_dot(t) ? 1 : 5; /* instructions for one */
     const double step = hn_cycles_step(t, p[P_MR], nv, lanes, quads) * per;
     const double tile = (double)quads * step + 6.0 * (double)(p[P_MR] * p[P_NV]) + 20;
@@ -203,7 +210,9 @@ static void store(bytes *g, const tile *t, hn_kv row0, bool last_panel)
     for (int v = 0; v < t->nv; v++) {
         const int64_t left = g->s.n % ((int64_t)g->nv * g->lanes) - (int64_t)v * g->lanes;
         const hn_kv col = hn_kb_addi(b, g->col0, (int64_t)v * g->lanes);
-        const hn_kv mask = last_panel && left < g->lanes ? hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, left), g->lanes) : HN_KV_NONE;
+        const hn_kv mask = last_panel && left < g->lanes
+                               ? hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, left), g->lanes)
+                               : HN_KV_NONE;
         const hn_kv sums = hn_kb_load(b, g->sums, col, g->lanes);
         const hn_kv zeros = g->s.row_sums ? hn_kb_load(b, g->zeros, col, g->lanes) : HN_KV_NONE;
         for (int i = 0; i < t->rows; i++) {
@@ -227,16 +236,21 @@ static void compute(bytes *g, int rows, hn_kv first, hn_kv row, bool last_panel)
     const int64_t nr = (int64_t)g->nv * g->lanes, quads = g->s.k / QUAD, whole = quads / UNROLL * UNROLL;
     const int64_t panel = nr * QUAD * ((g->s.k + QUAD - 1) / QUAD);
     const hn_kv row0 = hn_kb_add(b, first, row);
-    hn_ahead_tile(b, &g->ahead, panel, hn_kb_addi(b, g->b_base, panel), hn_kb_idiv(b, row, hn_kb_i(b, g->mr)));
+    hn_ahead_tile(b, &g->ahead, panel, hn_kb_addi(b, g->b_base, panel),
+                  hn_kb_idiv(b, row, hn_kb_i(b, g->mr)));
     tile t = { .rows = rows, .nv = last_panel ? (int)((g->s.n % nr + g->lanes - 1) / g->lanes) : g->nv };
     const hn_kv zero = hn_kb_int(b, HN_I32, g->lanes, 0);
-    for (int i = 0; i < rows * t.nv; i++) t.acc[i] = hn_kb_var(b, zero);
-    for (int i = 0; i < rows && g->s.row_sums; i++) t.sum[i] = hn_kb_var(b, zero);
+    for (int i = 0; i < rows * t.nv; i++)
+        t.acc[i] = hn_kb_var(b, zero);
+    for (int i = 0; i < rows && g->s.row_sums; i++)
+        t.sum[i] = hn_kb_var(b, zero);
     const hn_kv q = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
     hn_ahead_step(b, &g->ahead, hn_kb_muli(b, q, nr * QUAD));
-    for (int u = 0; u < UNROLL; u++) step(g, &t, row0, hn_kb_addi(b, q, u), QUAD);
+    for (int u = 0; u < UNROLL; u++)
+        step(g, &t, row0, hn_kb_addi(b, q, u), QUAD);
     hn_kb_end(b);
-    for (int64_t u = whole; u < quads; u++) step(g, &t, row0, hn_kb_i(b, u), QUAD);
+    for (int64_t u = whole; u < quads; u++)
+        step(g, &t, row0, hn_kb_i(b, u), QUAD);
     if (g->s.k % QUAD) step(g, &t, row0, hn_kb_i(b, quads), (int)(g->s.k % QUAD));
     store(g, &t, row0, last_panel);
 }
@@ -286,7 +300,8 @@ static void tiles(bytes *g, const hn_target *t, int64_t mc)
 {
     hn_kb *b = g->b;
     hn_symtab *syms = g->r->g->syms;
-    const int64_t nr = (int64_t)g->nv * g->lanes, panels = (g->s.n + nr - 1) / nr, quads = (g->s.k + QUAD - 1) / QUAD;
+    const int64_t nr = (int64_t)g->nv * g->lanes, panels = (g->s.n + nr - 1) / nr,
+                  quads = (g->s.k + QUAD - 1) / QUAD;
     const int64_t want = TILES_PER_CORE * HN_MAX(1, t->n_core), blocks = (g->s.m_opt + mc - 1) / mc;
     const int64_t runs = HN_MIN(panels, (want + blocks - 1) / blocks), per = (panels + runs - 1) / runs;
     const int64_t n_run = (panels + per - 1) / per;
@@ -315,21 +330,26 @@ static void tiles(bytes *g, const hn_target *t, int64_t mc)
 
 static bool add_blob(const bytes *g, hn_emission *ret, const char *what, size_t n)
 {
-    const char *recipe = hn_arena_printf(ret->arena, "gemm_%s_%s_n%d", what, g->s.b_signed ? "s8" : "u8", g->nv * g->lanes);
+    const char *recipe =
+        hn_arena_printf(ret->arena, "gemm_%s_%s_n%d", what, g->s.b_signed ? "s8" : "u8", g->nv * g->lanes);
     const hn_blob blob = { hn_region_operand(g->r, g->s.b), recipe, n };
     return recipe && hn_vec_push(ret->arena, &ret->blobs, blob);
 }
 
-/* Zero points belong to another operand than B, and may be one inside the graph: a table of the tactic's own. */
+/* Zero points belong to another operand than B, and may be one inside the graph: a table of the tactic's own.
+ */
 static bool add_zeros(const bytes *g, hn_emission *ret, size_t n)
 {
     uint64_t h = 1469598103934665603u;
-    for (int64_t j = 0; j < g->s.n; j++) h = (h ^ (uint64_t)(zero_of(&g->s, j) + 256)) * 1099511628211u;
-    const char *recipe = hn_arena_printf(ret->arena, "gemm_zeros_n%lld_%llx", (long long)g->s.n, (unsigned long long)h);
+    for (int64_t j = 0; j < g->s.n; j++)
+        h = (h ^ (uint64_t)(zero_of(&g->s, j) + 256)) * 1099511628211u;
+    const char *recipe =
+        hn_arena_printf(ret->arena, "gemm_zeros_n%lld_%llx", (long long)g->s.n, (unsigned long long)h);
     return recipe && hn_vec_push(ret->arena, &ret->blobs, ((hn_blob){ -1, recipe, n }));
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "gemm_int8_dot__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
@@ -338,14 +358,16 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     shape_of(r, &g.s);
     const int64_t nr = (int64_t)g.nv * g.lanes, columns = (g.s.n + nr - 1) / nr * nr;
     if (!add_blob(&g, ret, "b", (size_t)(columns * ((g.s.k + QUAD - 1) / QUAD * QUAD))) ||
-        !add_blob(&g, ret, "sums", (size_t)columns * 4) || (g.s.row_sums && !add_zeros(&g, ret, (size_t)columns * 4)))
+        !add_blob(&g, ret, "sums", (size_t)columns * 4) ||
+        (g.s.row_sums && !add_zeros(&g, ret, (size_t)columns * 4)))
         return HN_NOMEM(dg);
     g.a = hn_lower_in(l, hn_region_operand(r, g.s.a));
     g.panel = hn_lower_blob(l, BLOB_B, HN_I8);
     g.sums = hn_lower_blob(l, BLOB_SUMS, HN_I32);
     if (g.s.row_sums) g.zeros = hn_lower_blob(l, BLOB_ZEROS, HN_I32);
     hn_kb_align(b, g.panel, 64);
-    const int64_t mc = row_block(&g.s, t, p), passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr, quads = (g.s.k + QUAD - 1) / QUAD;
+    const int64_t mc = row_block(&g.s, t, p), passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr,
+                  quads = (g.s.k + QUAD - 1) / QUAD;
     hn_ahead_init(&g.ahead, t, g.panel, 1, nr * quads * QUAD, columns / nr, passes, UNROLL * nr * QUAD);
     tiles(&g, t, mc);
     hn_work w;
@@ -360,12 +382,14 @@ static int8_t weight(const hn_region *r, const shape *s, int64_t k, int64_t j)
     return s->b_signed ? (int8_t)v : (int8_t)(v - 128);
 }
 
-static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst, hn_diag *dg)
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst,
+                        hn_diag *dg)
 {
     shape s;
     (void)dg;
     shape_of(r, &s);
-    const int64_t nr = p[P_NV] * (t->vec_bytes / 4), columns = (s.n + nr - 1) / nr * nr, quads = (s.k + QUAD - 1) / QUAD;
+    const int64_t nr = p[P_NV] * (t->vec_bytes / 4), columns = (s.n + nr - 1) / nr * nr,
+                  quads = (s.k + QUAD - 1) / QUAD;
     if (blob == BLOB_B) {
         int8_t *out = dst;
         for (int64_t q = 0; q < columns / nr; q++)
@@ -379,13 +403,22 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
     for (int64_t j = 0; j < columns; j++) {
         int64_t x = 0;
         if (blob == BLOB_ZEROS) x = j < s.n ? zero_of(&s, j) : 0;
-        for (int64_t k = 0; blob == BLOB_SUMS && j < s.n && k < s.k; k++) x += weight(r, &s, k, j);
+        for (int64_t k = 0; blob == BLOB_SUMS && j < s.n && k < s.k; k++)
+            x += weight(r, &s, k, j);
         out[j] = (int32_t)x;
     }
     return HONE_OK;
 }
 
 const hn_tactic_def hn_tactic_gemm_int8_dot__cpu = {
-    .name = "gemm_int8_dot__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "gemm_int8_dot__cpu",
+    .rev = 2,
+    .arch = HN_ARCH_X86_64,
+    .needs = HN_FEAT_AVX2,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
+    .pack = pack,
 };

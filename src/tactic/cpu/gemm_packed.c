@@ -1,13 +1,15 @@
-/* Matrix product with constant weights: B packed when building, A packed per row block, register-blocked microkernel.
+/* Matrix product with constant weights: B packed when building, A packed per row block, register-blocked
+ * microkernel.
  *
  *     for each tile (row block of mc, run of panels)            parallel
  *         pack A[mc, K] as [mc/mr][K][mr]                       into this thread's scratch
  *         for each panel of nr columns
  *             for each mr rows: mr*nv accumulators over all K, epilogue, store
  *
- * K is not split: the B panel (K*nr*4 bytes) and the A block stay in the second-level cache, whose bandwidth is far above
- * what mr*nv multiply-adds a step need; only registers and first-level lines are blocked for. Goto and van de Geijn (2008)
- * with kc = K. Rows of A are used in place of a packed copy where that is as good (few column panels).
+ * K is not split: the B panel (K*nr*4 bytes) and the A block stay in the second-level cache, whose bandwidth
+ * is far above what mr*nv multiply-adds a step need; only registers and first-level lines are blocked for.
+ * Goto and van de Geijn (2008) with kc = K. Rows of A are used in place of a packed copy where that is as
+ * good (few column panels).
  */
 #include "tactic/cpu/ahead.h"
 #include "tactic/cpu/cycles.h"
@@ -21,7 +23,7 @@ enum { UNROLL = 4, MAX_ROWS = 16, MAX_NV = 8, USUAL_ROWS = 32 };
 /* ---- what fits ---- */
 typedef struct shape {
     int64_t n, k;
-    hn_dim m;      /* rows: all leading axes of A together */
+    hn_dim m; /* rows: all leading axes of A together */
     int64_t m_opt;
     bool tb;
 } shape;
@@ -50,7 +52,8 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (a->type.dtype != HN_F32 || b->type.dtype != HN_F32) return HN_FIT_DTYPE;
     if (hn_attr_i(r->root, "trans_a")) return HN_FIT_ATTRIBUTE;
     if (ib < 0 || !r->data[ib]) return HN_FIT_NOT_CONST;
-    if (ia < 0 || !hn_layout_is_plain(&a->layout) || !hn_layout_is_plain(&r->root->out[0]->layout)) return HN_FIT_LAYOUT;
+    if (ia < 0 || !hn_layout_is_plain(&a->layout) || !hn_layout_is_plain(&r->root->out[0]->layout))
+        return HN_FIT_LAYOUT;
     if (!shape_of(r, &s)) return HN_FIT_SHAPE;
     if (!hn_lower_can(r, r->root)) return HN_FIT_EPILOGUE;
     return s.k < 4 ? HN_FIT_TOO_SMALL : HN_FIT_YES;
@@ -61,8 +64,10 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     static const int64_t wide[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14 }, narrow[] = { 1, 2, 3, 4, 5, 6 };
     static const int64_t nv[] = { 1, 2, 3, 4, 6 }, pack[] = { 0, 1 };
     (void)r;
-    if (t->n_vreg >= 32) hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
-    else hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
+    if (t->n_vreg >= 32)
+        hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
+    else
+        hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 5 : 3, nv);
     hn_space_add_list(ret, "pack", 2, pack);
 }
@@ -72,12 +77,14 @@ static int64_t row_block(const shape *s, const hn_target *t, const int64_t *p)
 {
     enum { MOST = 192, LEAST = 24 };
     const int64_t mr = p[P_MR], fit = HN_MAX(LEAST, HN_MIN(MOST, t->l2_bytes / 3 / (4 * s->k)));
-    const int64_t blocks = (HN_MAX(s->m_opt, 1) + fit - 1) / fit, even = (HN_MAX(s->m_opt, 1) + blocks - 1) / blocks;
+    const int64_t blocks = (HN_MAX(s->m_opt, 1) + fit - 1) / fit,
+                  even = (HN_MAX(s->m_opt, 1) + blocks - 1) / blocks;
     const int64_t mc = hn_dim_is_const(s->m) || s->m_opt > fit ? even : fit;
     return (mc + mr - 1) / mr * mr;
 }
 
-/* Accumulators, B vectors and one broadcast must fit the registers; ten chains hide the latency of two multiply-add pipes. */
+/* Accumulators, B vectors and one broadcast must fit the registers; ten chains hide the latency of two
+ * multiply-add pipes. */
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     shape s;
@@ -101,14 +108,17 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     for (int last = 0; last < 2; last++) {
         const int64_t nv = last ? (left + lanes - 1) / lanes : p[P_NV], count = last ? left > 0 : s.n / nr;
         const double k = (double)s.k * shared;
-        const double tile = k * hn_cycles_step(t, p[P_MR], nv, lanes, s.k) + 2.0 * (double)(p[P_MR] * nv) + 20;
-        const double end = rest ? k * hn_cycles_step(t, rest, nv, lanes, s.k) + 2.0 * (double)(rest * nv) + 20 : 0;
+        const double tile =
+            k * hn_cycles_step(t, p[P_MR], nv, lanes, s.k) + 2.0 * (double)(p[P_MR] * nv) + 20;
+        const double end =
+            rest ? k * hn_cycles_step(t, rest, nv, lanes, s.k) + 2.0 * (double)(rest * nv) + 20 : 0;
         cycles += (double)count * ((double)full * tile + end);
     }
     const double columns = (double)((s.n + nr - 1) / nr * nr), blocks = (double)((s.m_opt + mc - 1) / mc);
     const double memory = 4 * (double)s.k * columns * (0.5 + 0.1 * blocks) / t->bandwidth_gbs;
     const double fma = cycles / hn_cycles_ghz(t) / 0.93;
-    return (fma > memory ? fma + 0.2 * memory : memory + 0.2 * fma) + (p[P_PACK] ? (double)(s.m_opt * s.k) * 0.15 : 0) + 150;
+    return (fma > memory ? fma + 0.2 * memory : memory + 0.2 * fma) +
+           (p[P_PACK] ? (double)(s.m_opt * s.k) * 0.15 : 0) + 150;
 }
 
 /* ---- emission ---- */
@@ -119,10 +129,10 @@ typedef struct gemm {
     shape s;
     int mr, nv, lanes;
     bool pack;
-    int a, panel, scratch;      /* buffers */
-    hn_kv m, row0, col0;        /* rows in all; first row and column of the tile under way */
+    int a, panel, scratch; /* buffers */
+    hn_kv m, row0, col0;   /* rows in all; first row and column of the tile under way */
     hn_ahead ahead;
-    hn_kv a_base, b_base;       /* element offsets of the microkernel's operands */
+    hn_kv a_base, b_base; /* element offsets of the microkernel's operands */
 } gemm;
 
 /* Vectors of a panel that hold columns. */
@@ -136,7 +146,8 @@ static void step(gemm *g, int rows, int nv, hn_kvar *acc, hn_kv a_at, hn_kv b_at
 {
     hn_kb *b = g->b;
     hn_kv bv[MAX_NV];
-    for (int v = 0; v < nv; v++) bv[v] = hn_kb_load(b, g->panel, hn_kb_addi(b, b_at, v * g->lanes), g->lanes);
+    for (int v = 0; v < nv; v++)
+        bv[v] = hn_kb_load(b, g->panel, hn_kb_addi(b, b_at, v * g->lanes), g->lanes);
     for (int i = 0; i < rows; i++) {
         const hn_kv at = hn_kb_addi(b, a_at, g->pack ? i : (int64_t)i * g->s.k);
         const hn_kv av = hn_kb_load_splat(b, g->pack ? g->scratch : g->a, at, g->lanes);
@@ -164,7 +175,8 @@ static void store_rows(gemm *g, int rows, const hn_kvar *acc, bool last_panel)
             hn_kidx_vector(&idx, rank - 1, g->lanes);
             idx.aligned = true;
             hn_kv mask = HN_KV_NONE;
-            if (last_panel && left < g->lanes) mask = hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, left), g->lanes);
+            if (last_panel && left < g->lanes)
+                mask = hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, left), g->lanes);
             hn_lower_seed(g->l, y, hn_kb_get(b, acc[i * g->nv + v]));
             hn_lower_store(g->l, &idx, mask);
         }
@@ -176,17 +188,21 @@ static void micro(gemm *g, int rows, bool last_panel)
 {
     hn_kb *b = g->b;
     hn_kvar acc[MAX_ROWS * MAX_NV];
-    const int64_t nr = (int64_t)g->nv * g->lanes, whole = g->s.k / UNROLL * UNROLL, a_step = g->pack ? g->mr : 1;
-    for (int i = 0; i < rows * g->nv; i++) acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
+    const int64_t nr = (int64_t)g->nv * g->lanes, whole = g->s.k / UNROLL * UNROLL,
+                  a_step = g->pack ? g->mr : 1;
+    for (int i = 0; i < rows * g->nv; i++)
+        acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
     hn_ahead_step(b, &g->ahead, hn_kb_muli(b, k, nr));
     for (int u = 0; u < UNROLL; u++) {
         const hn_kv ku = hn_kb_addi(b, k, u);
-        step(g, rows, vectors(g, last_panel), acc, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)), hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
+        step(g, rows, vectors(g, last_panel), acc, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)),
+             hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
     }
     hn_kb_end(b);
     for (int64_t ku = whole; ku < g->s.k; ku++)
-        step(g, rows, vectors(g, last_panel), acc, hn_kb_addi(b, g->a_base, ku * a_step), hn_kb_addi(b, g->b_base, ku * nr));
+        step(g, rows, vectors(g, last_panel), acc, hn_kb_addi(b, g->a_base, ku * a_step),
+             hn_kb_addi(b, g->b_base, ku * nr));
     store_rows(g, rows, acc, last_panel);
 }
 
@@ -215,11 +231,12 @@ static void at_row(gemm *g, hn_kv first, hn_kv row)
     g->row0 = hn_kb_add(b, first, row);
     g->a_base = g->pack ? hn_kb_muli(b, row, g->s.k) : hn_kb_muli(b, g->row0, g->s.k);
     const int64_t panel = (int64_t)g->nv * g->lanes * g->s.k;
-    hn_ahead_tile(b, &g->ahead, panel, hn_kb_addi(b, g->b_base, panel), hn_kb_idiv(b, row, hn_kb_i(b, g->mr)));
+    hn_ahead_tile(b, &g->ahead, panel, hn_kb_addi(b, g->b_base, panel),
+                  hn_kb_idiv(b, row, hn_kb_i(b, g->mr)));
 }
 
-/* Fewer than mr rows of a matrix whose extent is not known, or a tile moved back over finished ones. The packed copy of a part
- * block interleaves mr rows, so both read A itself. */
+/* Fewer than mr rows of a matrix whose extent is not known, or a tile moved back over finished ones. The
+ * packed copy of a part block interleaves mr rows, so both read A itself. */
 static void rest_of_block(gemm *g, hn_kv first, hn_kv whole, hn_kv count, hn_kv is_last)
 {
     hn_kb *b = g->b;
@@ -293,7 +310,8 @@ static void tiles(gemm *g, int64_t mc)
 {
     hn_kb *b = g->b;
     hn_symtab *syms = g->r->g->syms;
-    const int64_t nr = (int64_t)g->nv * g->lanes, panels = (g->s.n + nr - 1) / nr, per = panels_per_tile(g, mc, panels);
+    const int64_t nr = (int64_t)g->nv * g->lanes, panels = (g->s.n + nr - 1) / nr,
+                  per = panels_per_tile(g, mc, panels);
     const int64_t col_tiles = (panels + per - 1) / per;
     const hn_kv total = hn_lower_dim(g->l, hn_dim_mul(syms, hn_dim_ceildiv(syms, g->s.m, mc), col_tiles));
     g->m = hn_lower_dim(g->l, g->s.m);
@@ -315,12 +333,19 @@ static size_t packed_bytes(const shape *s, int64_t nr)
     return (size_t)((s->n + nr - 1) / nr * nr * s->k * 4);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "gemm_f32_packed__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    gemm g = { .l = l, .b = b, .r = r, .mr = (int)p[P_MR], .nv = (int)p[P_NV], .lanes = t->vec_bytes / 4, .pack = p[P_PACK] };
+    gemm g = { .l = l,
+               .b = b,
+               .r = r,
+               .mr = (int)p[P_MR],
+               .nv = (int)p[P_NV],
+               .lanes = t->vec_bytes / 4,
+               .pack = p[P_PACK] };
     shape_of(r, &g.s);
     const int64_t mc = row_block(&g.s, t, p), nr = (int64_t)g.nv * g.lanes;
     const char *recipe = hn_arena_printf(ret->arena, "gemm_b_f32_n%lld_t%d", (long long)nr, g.s.tb);
@@ -330,7 +355,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     g.panel = hn_lower_blob(l, 0, HN_F32);
     hn_kb_align(b, g.panel, 64);
     const int64_t passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr;
-    hn_ahead_init(&g.ahead, t, g.panel, sizeof(float), nr * g.s.k, (g.s.n + nr - 1) / nr, passes, UNROLL * nr);
+    hn_ahead_init(&g.ahead, t, g.panel, sizeof(float), nr * g.s.k, (g.s.n + nr - 1) / nr, passes,
+                  UNROLL * nr);
     if (g.pack) g.scratch = hn_kb_scratch(b, "a", HN_F32, hn_kext_const(mc * g.s.k));
     tiles(&g, mc);
     hn_kb_end(b);
@@ -340,7 +366,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 /* [N/nr][K][nr], columns past N zero. */
-static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst,
+                        hn_diag *dg)
 {
     shape s;
     (void)i;
@@ -359,6 +386,14 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_gemm_f32_packed__cpu = {
-    .name = "gemm_f32_packed__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "gemm_f32_packed__cpu",
+    .rev = 2,
+    .arch = HN_ARCH_X86_64,
+    .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
+    .pack = pack,
 };

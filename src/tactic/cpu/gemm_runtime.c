@@ -1,13 +1,11 @@
 /* Matrix products of two computed operands, batched, either transposed: what attention does.
  *
  *     for each tile (batch, block of rows, panel of columns)         parallel
- *         [pack the panel of B as [K][nr]]                           where B is transposed or a copy reads better
- *         for each mr rows of the block
- *             acc[mr][nr] += A[row, k] * B[k, panel]
- *             epilogue(acc) -> y
+ *         [pack the panel of B as [K][nr]]                           where B is transposed or a copy reads
+ * better for each mr rows of the block acc[mr][nr] += A[row, k] * B[k, panel] epilogue(acc) -> y
  *
- * Any extent may be symbolic. Rows that mr does not divide are covered by a tile moved back over finished rows; columns past N
- * are masked in the last panel.
+ * Any extent may be symbolic. Rows that mr does not divide are covered by a tile moved back over finished
+ * rows; columns past N are masked in the last panel.
  */
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
@@ -45,7 +43,8 @@ static bool shape_of(const hn_region *r, shape *s)
     s->n_opt = usual(r, s->n);
     s->k_opt = usual(r, s->k);
     s->batch_opt = 1;
-    for (int i = 0; i < ry - 2; i++) s->batch_opt *= HN_MAX(1, hn_region_opt(r, s->y->type.dim[i]));
+    for (int i = 0; i < ry - 2; i++)
+        s->batch_opt *= HN_MAX(1, hn_region_opt(r, s->y->type.dim[i]));
     return true;
 }
 
@@ -54,7 +53,8 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     shape s;
     (void)t;
     if (r->root->op != HN_OP_matmul) return HN_FIT_OP;
-    if (hn_in(r->root, 0)->type.dtype != HN_F32 || hn_in(r->root, 1)->type.dtype != HN_F32) return HN_FIT_DTYPE;
+    if (hn_in(r->root, 0)->type.dtype != HN_F32 || hn_in(r->root, 1)->type.dtype != HN_F32)
+        return HN_FIT_DTYPE;
     if (!shape_of(r, &s)) return HN_FIT_SHAPE;
     const hn_value *v[3] = { s.a, s.b, s.y };
     for (int i = 0; i < 3; i++) {
@@ -65,17 +65,21 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     for (int i = 0; i < s.y->type.rank - 2; i++)
         for (int k = 0; k < 2; k++) {
             const int at = i - (s.y->type.rank - v[k]->type.rank);
-            if (at >= 0 && v[k]->type.dim[at] != 1 && v[k]->type.dim[at] != s.y->type.dim[i]) return HN_FIT_SYMBOLIC;
+            if (at >= 0 && v[k]->type.dim[at] != 1 && v[k]->type.dim[at] != s.y->type.dim[i])
+                return HN_FIT_SYMBOLIC;
         }
     return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
-    static const int64_t wide[] = { 1, 2, 4, 6, 7, 8, 10, 12, 14 }, narrow[] = { 1, 2, 4, 6 }, nv[] = { 1, 2, 3, 4 }, pack[] = { 0, 1 };
+    static const int64_t wide[] = { 1, 2, 4, 6, 7, 8, 10, 12, 14 }, narrow[] = { 1, 2, 4, 6 },
+                         nv[] = { 1, 2, 3, 4 }, pack[] = { 0, 1 };
     (void)r;
-    if (t->n_vreg >= 32) hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
-    else hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
+    if (t->n_vreg >= 32)
+        hn_space_add_list(ret, "mr", HN_COUNT(wide), wide);
+    else
+        hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 4 : 3, nv);
     hn_space_add_list(ret, "pack", 2, pack);
 }
@@ -109,11 +113,15 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     shape_of(r, &s);
     const int64_t lanes = t->vec_bytes / 4, nr = p[P_NV] * lanes, panels = (s.n_opt + nr - 1) / nr;
     const int64_t mc = row_block(&s, t, p), tiles = (s.m_opt + p[P_MR] - 1) / p[P_MR];
-    const double shared = hn_cycles_conflict(t, p[P_MR], 4 * (s.ta ? 1 : s.k_opt)) * (p[P_PACK] || s.n_opt % 1024 ? 1 : 1.3);
-    const double tile = (double)s.k_opt * hn_cycles_step(t, p[P_MR], p[P_NV], lanes, s.k_opt) * shared + 2.0 * (double)(p[P_MR] * p[P_NV]) + 25;
-    const double packs = p[P_PACK] ? (double)((s.m_opt + mc - 1) / mc * panels * nr * s.k_opt) * (s.tb ? 0.5 : 0.1) : 0;
+    const double shared =
+        hn_cycles_conflict(t, p[P_MR], 4 * (s.ta ? 1 : s.k_opt)) * (p[P_PACK] || s.n_opt % 1024 ? 1 : 1.3);
+    const double tile = (double)s.k_opt * hn_cycles_step(t, p[P_MR], p[P_NV], lanes, s.k_opt) * shared +
+                        2.0 * (double)(p[P_MR] * p[P_NV]) + 25;
+    const double packs =
+        p[P_PACK] ? (double)((s.m_opt + mc - 1) / mc * panels * nr * s.k_opt) * (s.tb ? 0.5 : 0.1) : 0;
     const double tail = s.n_opt % nr ? 1.1 : 1; /* masked loads and stores */
-    return (double)s.batch_opt * ((double)(panels * tiles) * tile * tail + packs) / hn_cycles_ghz(t) / 0.9 + 150;
+    return (double)s.batch_opt * ((double)(panels * tiles) * tile * tail + packs) / hn_cycles_ghz(t) / 0.9 +
+           150;
 }
 
 /* ---- emission ---- */
@@ -126,8 +134,9 @@ typedef struct product {
     bool pack, tail; /* tail: the panel may reach past N */
     int a, bb, scratch;
     hn_kv m, n, k;
-    hn_kv a_base, b_base, a_row, a_k, b_row, b_k; /* strides: rows of the product, steps of the reduction, columns */
-    hn_kv at[HN_MAX_RANK];                       /* batch indices of the tile */
+    hn_kv a_base, b_base, a_row, a_k, b_row,
+        b_k;               /* strides: rows of the product, steps of the reduction, columns */
+    hn_kv at[HN_MAX_RANK]; /* batch indices of the tile */
     hn_kv col;
 } product;
 
@@ -143,12 +152,19 @@ static void step(const product *g, int rows, hn_kvar *acc, hn_kv row0, hn_kv k)
     hn_kv bv[MAX_NV];
     for (int v = 0; v < g->nv; v++) {
         const int64_t off = (int64_t)v * g->lanes;
-        if (g->pack) bv[v] = hn_kb_load(b, g->scratch, hn_kb_addi(b, hn_kb_muli(b, k, (int64_t)g->nv * g->lanes), off), g->lanes);
-        else bv[v] = hn_kb_loadm(b, g->bb, hn_kb_addi(b, hn_kb_add(b, hn_kb_add(b, g->b_base, g->col), hn_kb_mul(b, k, g->b_k)), off), g->lanes, column_mask(g, v));
+        if (g->pack)
+            bv[v] = hn_kb_load(b, g->scratch, hn_kb_addi(b, hn_kb_muli(b, k, (int64_t)g->nv * g->lanes), off),
+                               g->lanes);
+        else
+            bv[v] = hn_kb_loadm(
+                b, g->bb,
+                hn_kb_addi(b, hn_kb_add(b, hn_kb_add(b, g->b_base, g->col), hn_kb_mul(b, k, g->b_k)), off),
+                g->lanes, column_mask(g, v));
     }
     const hn_kv at = hn_kb_add(b, g->a_base, hn_kb_mul(b, k, g->a_k));
     for (int i = 0; i < rows; i++) {
-        const hn_kv a = hn_kb_load_splat(b, g->a, hn_kb_add(b, at, hn_kb_mul(b, hn_kb_addi(b, row0, i), g->a_row)), g->lanes);
+        const hn_kv a = hn_kb_load_splat(
+            b, g->a, hn_kb_add(b, at, hn_kb_mul(b, hn_kb_addi(b, row0, i), g->a_row)), g->lanes);
         for (int v = 0; v < g->nv; v++) {
             hn_kvar *x = &acc[i * g->nv + v];
             hn_kb_set(b, *x, hn_kb_fma(b, a, bv[v], hn_kb_get(b, *x)));
@@ -161,10 +177,12 @@ static void tile(product *g, int rows, hn_kv row0)
     hn_kb *b = g->b;
     const int rank = g->s.y->type.rank;
     hn_kvar acc[MAX_ROWS * MAX_NV];
-    for (int i = 0; i < rows * g->nv; i++) acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
+    for (int i = 0; i < rows * g->nv; i++)
+        acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
     const hn_kv whole = hn_kb_sub(b, g->k, hn_kb_imod(b, g->k, hn_kb_i(b, UNROLL)));
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), whole, UNROLL);
-    for (int u = 0; u < UNROLL; u++) step(g, rows, acc, row0, hn_kb_addi(b, k, u));
+    for (int u = 0; u < UNROLL; u++)
+        step(g, rows, acc, row0, hn_kb_addi(b, k, u));
     hn_kb_end(b);
     const hn_kv rest = hn_kb_for(b, whole, g->k, 1);
     step(g, rows, acc, row0, rest);
@@ -207,11 +225,13 @@ static void pack_square(const product *g, hn_kv k, int v)
     const int64_t nr = (int64_t)g->nv * g->lanes;
     for (int j = 0; j < g->lanes; j++) {
         const hn_kv column = hn_kb_addi(b, g->col, (int64_t)v * g->lanes + j);
-        x[j] = hn_kb_load(b, g->bb, hn_kb_add(b, hn_kb_add(b, g->b_base, hn_kb_mul(b, column, g->b_row)), k), g->lanes);
+        x[j] = hn_kb_load(b, g->bb, hn_kb_add(b, hn_kb_add(b, g->b_base, hn_kb_mul(b, column, g->b_row)), k),
+                          g->lanes);
     }
     transpose(b, x, g->lanes);
     for (int j = 0; j < g->lanes; j++)
-        hn_kb_store(b, g->scratch, hn_kb_addi(b, hn_kb_muli(b, hn_kb_addi(b, k, j), nr), (int64_t)v * g->lanes), x[j]);
+        hn_kb_store(b, g->scratch,
+                    hn_kb_addi(b, hn_kb_muli(b, hn_kb_addi(b, k, j), nr), (int64_t)v * g->lanes), x[j]);
 }
 
 /* One reduction step of the panel, as it comes. */
@@ -221,7 +241,8 @@ static void pack_step(const product *g, hn_kv k)
     const int64_t nr = (int64_t)g->nv * g->lanes;
     for (int v = 0; v < g->nv; v++) {
         const hn_kv column = hn_kb_addi(b, g->col, (int64_t)v * g->lanes);
-        const hn_kv at = hn_kb_add(b, hn_kb_add(b, g->b_base, hn_kb_mul(b, k, g->b_k)), hn_kb_mul(b, column, g->b_row));
+        const hn_kv at =
+            hn_kb_add(b, hn_kb_add(b, g->b_base, hn_kb_mul(b, k, g->b_k)), hn_kb_mul(b, column, g->b_row));
         const hn_kv x = hn_kb_load_strided(b, g->bb, at, g->b_row, g->lanes, column_mask(g, v));
         hn_kb_store(b, g->scratch, hn_kb_addi(b, hn_kb_muli(b, k, nr), (int64_t)v * g->lanes), x);
     }
@@ -234,7 +255,8 @@ static void pack_panel(const product *g)
     if (g->s.tb && !g->tail) {
         const hn_kv whole = hn_kb_sub(b, g->k, hn_kb_imod(b, g->k, hn_kb_i(b, g->lanes)));
         const hn_kv k = hn_kb_for(b, from, whole, g->lanes);
-        for (int v = 0; v < g->nv; v++) pack_square(g, k, v);
+        for (int v = 0; v < g->nv; v++)
+            pack_square(g, k, v);
         hn_kb_end(b);
         from = whole;
     }
@@ -276,7 +298,8 @@ static hn_kv batch_base(product *g, const hn_value *v)
         base = hn_kb_mul(b, base, hn_lower_dim(g->l, v->type.dim[i]));
         if (v->type.dim[i] != 1) base = hn_kb_add(b, base, g->at[ry - rv + i]);
     }
-    for (int i = rv - 2; i < rv; i++) base = hn_kb_mul(b, base, hn_lower_dim(g->l, v->type.dim[i]));
+    for (int i = rv - 2; i < rv; i++)
+        base = hn_kb_mul(b, base, hn_lower_dim(g->l, v->type.dim[i]));
     return base;
 }
 
@@ -340,12 +363,19 @@ static void tiles(product *g, int64_t mc)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "gemm_f32_runtime__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    product g = { .l = l, .b = b, .r = r, .mr = (int)p[P_MR], .nv = (int)p[P_NV], .lanes = t->vec_bytes / 4, .pack = p[P_PACK] };
+    product g = { .l = l,
+                  .b = b,
+                  .r = r,
+                  .mr = (int)p[P_MR],
+                  .nv = (int)p[P_NV],
+                  .lanes = t->vec_bytes / 4,
+                  .pack = p[P_PACK] };
     shape_of(r, &g.s);
     g.a = hn_lower_in(l, hn_region_operand(r, g.s.a));
     g.bb = hn_lower_in(l, hn_region_operand(r, g.s.b));
@@ -356,6 +386,13 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_gemm_f32_runtime__cpu = {
-    .name = "gemm_f32_runtime__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .name = "gemm_f32_runtime__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
 };
