@@ -29,7 +29,7 @@ CONFIGS = {
     "tsan": ("clang-19", ["--buildtype=debugoptimized", WERROR, "-Db_sanitize=thread", "-Db_lundef=false"]),
 }
 # Caches of the program under test stay in the build folder.
-ENV = {"HONE_CACHE_DIR": str(BUILD / "check" / "cache")}
+ENV = {"HONE_CACHE_DIR": str(BUILD / "check" / "cache"), "HONE_WORKER": str(BUILD / "hone-worker")}
 SANITIZER_ENV = {
     # Leaks count; a failed allocation must come back as NULL, as it does without the sanitizer.
     "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:abort_on_error=0:detect_stack_use_after_return=1",
@@ -160,7 +160,8 @@ def stages(long):
         ("lint", script_stage([sys.executable, "tests/lint/run.py", "--verbose", "--build", "build"])),
         ("unit-release", unit_stage("release")),
         ("unit-avx2", unit_stage("release", {"HONE_CPU_FEATURES": "avx2"}, r"(kir|tactic|codegen|build|zoo|eval).*")),
-        ("unit-scalar", unit_stage("release", {"HONE_CPU_FEATURES": "scalar"}, r"(kir|tactic|codegen|build|zoo).*")),
+        # The least that kernels are generated for.
+        ("unit-sse", unit_stage("release", {"HONE_CPU_FEATURES": "sse42"}, r"(kir|tactic|codegen|build|zoo).*")),
         ("build-asan", compile_stage("asan")),
         ("unit-asan", unit_stage("asan")),
         ("build-clang", compile_stage("clang")),

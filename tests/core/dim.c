@@ -389,7 +389,7 @@ TEST(dim_random_expressions_keep_their_value)
             hn_dim back = 0;
             const char *s = text(st, d[i]);
             if (strlen(s) < 1900) {
-                hn_test_note("%s", s);
+                hn_test_note("%s", s ? s : "");
                 CHECK_EQ(hn_dim_parse(st, s, &back), strlen(s));
                 CHECK_STR(text(st, back), s);
             }

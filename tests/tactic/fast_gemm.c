@@ -90,8 +90,8 @@ TEST(gemm_bytes)
         "in x i8[5,33]  in w i8[33,17]  in a i8[1]\nz = matmul_int(x, w, a)\nout z",
         "in x u8[2,9,30]  in w u8[30,40]  in a u8[1]  in bz u8[1]\nz = matmul_int(x, w, a, bz)\nout z",
         "in x i8[20,71]  in w u8[71,70]  in a i8[1]  in bz u8[70]\nz = matmul_int(x, w, a, bz)\nout z",
-        "in x u8[20,71]  in w i8[71,70]  in a u8[1]  in bz i8[70]  in s f32[70]\n"
-        "z = matmul_int(x, w, a, bz)  f = cast(z) {to=f32}  y = mul(f, s)\nout y",
+        ("in x u8[20,71]  in w i8[71,70]  in a u8[1]  in bz i8[70]  in s f32[70]\n"
+         "z = matmul_int(x, w, a, bz)  f = cast(z) {to=f32}  y = mul(f, s)\nout y"),
     };
     for (int i = 0; i < HN_COUNT(text); i++)
         fast_check(t, &(fast_case){ .text = text[i], .root = "matmul_int", .tol = 1e-7 }, BYTES);
