@@ -122,12 +122,30 @@ typedef struct hone_profile {
     const int64_t *min, *opt, *max;
 } hone_profile;
 
+/** A tensor in caller memory, row-major. */
+typedef struct hone_tensor {
+    hone_dtype dtype;
+    int rank;
+    int64_t dim[10];
+    void *data;
+    size_t bytes;
+} hone_tensor;
+
+/** What an input holds, given when the model is read: it becomes a constant and is no input any more. For what a compiler has to
+ * know and some models take as inputs: axes, scales, a training flag. The data are copied. */
+typedef struct hone_input_value {
+    const char *input;
+    hone_tensor value;
+} hone_input_value;
+
 typedef struct hone_model_options {
     size_t size;
     const hone_profile *profile; /* inputs not named keep what the model says */
     int n_profile;
+    const hone_input_value *value; /* hone_tune does not take any */
+    int n_value;
 } hone_model_options;
-#define HONE_MODEL_OPTIONS_INIT { sizeof(hone_model_options), NULL, 0 }
+#define HONE_MODEL_OPTIONS_INIT { sizeof(hone_model_options), NULL, 0, NULL, 0 }
 
 /**
  * Read an ONNX model. opts may be NULL.
@@ -259,14 +277,6 @@ HONE_API hone_status hone_context_set_profiling(hone_context *c, bool on, hone_e
 HONE_API hone_status hone_context_profile_json(const hone_context *c, char **ret, hone_error **err);
 
 /* ---- evaluation: the judge ---- */
-/** A tensor in caller memory, row-major. */
-typedef struct hone_tensor {
-    hone_dtype dtype;
-    int rank;
-    int64_t dim[10];
-    void *data;
-    size_t bytes;
-} hone_tensor;
 
 /**
  * Evaluate a model by its references, in double (f64 true: float outputs are F64) or in its own types. Slow.

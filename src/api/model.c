@@ -5,20 +5,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+static hone_status take_profiles(hn_arena *a, const hone_model_options *opts, hn_import_opts *ret, hn_diag *dg)
+{
+    hn_import_profile *p = HN_NEW_N(a, hn_import_profile, opts->n_profile + 1);
+    if (!p) return HN_NOMEM(dg);
+    for (int i = 0; i < opts->n_profile; i++) {
+        const hone_profile *x = &opts->profile[i];
+        p[i] = (hn_import_profile){ x->input, x->rank, x->min, x->opt, x->max };
+    }
+    ret->profile = p;
+    ret->n_profile = opts->n_profile;
+    return HONE_OK;
+}
+
+static hone_status take_values(hn_arena *a, const hone_model_options *opts, hn_import_opts *ret, hn_diag *dg)
+{
+    hn_import_value *v = HN_NEW_N(a, hn_import_value, opts->n_value + 1);
+    if (!v) return HN_NOMEM(dg);
+    for (int i = 0; i < opts->n_value; i++) {
+        const hone_tensor *t = &opts->value[i].value;
+        if (t->rank < 0 || t->rank > HN_MAX_RANK || !t->dtype || (int)t->dtype >= HN_NDTYPES || (!t->data && t->bytes))
+            return HN_RAISE(dg, HONE_E_INVALID, "the value of input \"%s\" is no tensor", opts->value[i].input);
+        v[i] = (hn_import_value){ .input = opts->value[i].input, .data = t->data };
+        v[i].type.dtype = (hn_dtype)t->dtype;
+        v[i].type.rank = t->rank;
+        for (int k = 0; k < t->rank; k++) v[i].type.dim[k] = t->dim[k];
+        const int64_t n = hn_tdesc_numel_static(&v[i].type);
+        if (hn_dtype_bytes(v[i].type.dtype, n) != (int64_t)t->bytes)
+            return HN_RAISE(dg, HONE_E_INVALID, "the value of input \"%s\" has %zu bytes", opts->value[i].input, t->bytes);
+    }
+    ret->value = v;
+    ret->n_value = opts->n_value;
+    return HONE_OK;
+}
+
 static hone_status load(hone_model *m, const char *path, const hone_model_options *opts, hn_diags *problems, hn_diag *dg)
 {
     hn_import_opts o = { 0 };
-    hn_import_profile *p = NULL;
-    if (opts && opts->n_profile > 0) {
-        p = HN_NEW_N(m->a, hn_import_profile, opts->n_profile);
-        if (!p) return HN_NOMEM(dg);
-        for (int i = 0; i < opts->n_profile; i++) {
-            const hone_profile *x = &opts->profile[i];
-            p[i] = (hn_import_profile){ x->input, x->rank, x->min, x->opt, x->max };
-        }
-        o.profile = p;
-        o.n_profile = opts->n_profile;
-    }
+    if (opts && opts->n_profile > 0) HN_TRY(take_profiles(m->a, opts, &o, dg));
+    const bool has_values = opts && opts->size >= sizeof *opts && opts->n_value > 0;
+    if (has_values) HN_TRY(take_values(m->a, opts, &o, dg));
     HN_TRY(hn_import_file(m->a, path, &o, &m->g, problems, dg));
     m->digest = hn_graph_digest(m->g);
     m->path = hn_arena_strdup(m->a, path);

@@ -79,13 +79,17 @@ static void to_tensor(const hn_file_tensor *f, hone_tensor *ret)
 typedef struct io_set {
     hone_io io[MAX_IO];
     hone_tensor file[MAX_IO]; /* inputs: what to feed; outputs: what is wanted */
+    bool has_file[MAX_IO];
     int n, n_in;
+    bool given; /* some of the model's inputs got their values when it was read */
 } io_set;
 
+/* Files carry the name of what they are for, or stand in the model's order; -1: for an input whose value the model has already. */
 static int place_of(const io_set *s, bool output, const char *name, int otherwise)
 {
     for (int i = output ? s->n_in : 0; i < (output ? s->n : s->n_in); i++)
         if (name[0] && strcmp(s->io[i].name, name) == 0) return i;
+    if (s->given) return -1;
     return (output ? s->n_in : 0) + otherwise;
 }
 
@@ -101,24 +105,24 @@ static void as_bfloat16(const hone_io *io, hone_tensor *t)
     memcpy(t->dim, io->dim, sizeof t->dim);
 }
 
-/* Files carry the name of what they are for, or stand in the model's order. */
+static void load_file(hn_arena *a, const char *folder, io_set *s, bool output, int i, result *r)
+{
+    hn_file_value v = { 0 };
+    if (!read_value(a, folder, output ? "output" : "input", i, &v, r)) return;
+    const int at = place_of(s, output, v.name ? v.name : "", i);
+    if (at < 0 || at >= s->n) return;
+    to_tensor(&v.at[0], &s->file[at]);
+    s->has_file[at] = true;
+    if (s->io[at].dtype == HONE_DTYPE_BF16 && s->file[at].dtype == HONE_DTYPE_U16)
+        as_bfloat16(&s->io[at], &s->file[at]);
+}
+
 static void load_files(hn_arena *a, const char *folder, io_set *s, result *r)
 {
-    for (int output = 0; output < 2; output++) {
-        const int n = output ? s->n - s->n_in : s->n_in;
-        for (int i = 0; i < n && !r->verdict; i++) {
-            hn_file_value v = { 0 };
-            if (!read_value(a, folder, output ? "output" : "input", i, &v, r)) {
-                say(r, "fail", "no file for %s %d", output ? "output" : "input", i);
-                return;
-            }
-            const int at = place_of(s, output, v.name ? v.name : "", i);
-            if (at >= s->n) continue;
-            to_tensor(&v.at[0], &s->file[at]);
-            if (s->io[at].dtype == HONE_DTYPE_BF16 && s->file[at].dtype == HONE_DTYPE_U16)
-                as_bfloat16(&s->io[at], &s->file[at]);
-        }
-    }
+    for (int i = 0; i < MAX_IO && !r->verdict; i++) load_file(a, folder, s, false, i, r);
+    for (int i = 0; i < s->n - s->n_in && !r->verdict; i++) load_file(a, folder, s, true, i, r);
+    for (int i = 0; i < s->n; i++)
+        if (!s->has_file[i]) say(r, "fail", "no file for \"%s\"", s->io[i].name);
 }
 
 static hn_vkind kind_of(const hone_model *m, int i)
@@ -235,15 +239,49 @@ static void by_engine(hone_model *m, io_set *s, result *r)
     unlink(opt.engine);
 }
 
-static void run_case(const char *folder, result *r)
+/*
+ * Cases give axes, scales and flags as inputs, which a compiler has to know: where the model is refused without them, scalars and
+ * vectors after the first input get their values when the model is read.
+ */
+static int given_values(hn_arena *a, const char *folder, hone_input_value *ret)
+{
+    int n = 0;
+    for (int i = 1; i < MAX_IO; i++) {
+        hn_file_value v = { 0 };
+        result ignored = { 0 };
+        if (!read_value(a, folder, "input", i, &v, &ignored) || v.at[0].type.rank > 1 || !v.name) continue;
+        ret[n].input = v.name;
+        to_tensor(&v.at[0], &ret[n++].value);
+    }
+    return n;
+}
+
+static hone_model *load_model(hn_arena *a, const char *folder, bool *ret_given, result *r)
 {
     char path[1200];
-    hone_error *err = NULL;
+    hone_error *err = NULL, *again = NULL;
     hone_model *m = NULL;
+    hone_input_value value[MAX_IO];
+    hone_model_options o = HONE_MODEL_OPTIONS_INIT;
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    if (hone_model_load(path, NULL, &m, &err) == HONE_OK) return m;
+    o.value = value;
+    o.n_value = given_values(a, folder, value);
+    if (o.n_value > 0 && hone_model_load(path, &o, &m, &again) == HONE_OK) {
+        hone_error_free(err);
+        *ret_given = true;
+        return m;
+    }
+    hone_error_free(again);
+    say_error(r, "import", err);
+    return NULL;
+}
+
+static void run_case(const char *folder, result *r)
+{
     hn_arena *a = hn_arena_create();
     io_set s = { 0 };
-    snprintf(path, sizeof path, "%s/model.onnx", folder);
-    if (hone_model_load(path, NULL, &m, &err) != HONE_OK) say_error(r, "import", err);
+    hone_model *m = load_model(a, folder, &s.given, r);
     if (!r->verdict) list_io(m, &s, r);
     if (!r->verdict) load_files(a, folder, &s, r);
     if (!r->verdict) (opt.eval ? by_evaluation : by_engine)(m, &s, r);

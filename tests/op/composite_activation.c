@@ -153,3 +153,18 @@ TEST(other_norms_expand)
     REFUSES("in x f32[2,3]  y = lrn(x) {size=0}  out y", "");
     REFUSES("in x f32[2,3]  y = mvn(x) {axes=[2]}  out y", "axis");
 }
+
+TEST(reductions_expand)
+{
+    EXPANDS("in x f32[3,4]  y = reduce_l1(x) {axes=[1]}  out y", "", E_HALF | E_HOSTILE);
+    EXPANDS("sym n  in x f32[3,n,2]  y = reduce_l2(x) {axes=[0,2], keepdims=0}  out y", "n=5", E_HALF);
+    EXPANDS("in x f32[3,4]  y = reduce_sum_square(x) {axes=[0]}  out y", "", E_HALF);
+    EXPANDS("in x f32[2,3]  a = abs(x)  y = reduce_log_sum(a) {axes=[1]}  out y", "", E_HALF);
+    EXPANDS("sym n  in x f32[n,3]  y = reduce_log_sum_exp(x) {axes=[0], keepdims=0}  out y", "n=4", E_HALF | E_HOSTILE);
+    EXPANDS("in x i32[3,4]  y = reduce_l1(x) {axes=[1]}  out y", "", 0);
+    EXPANDS("in x i64[3,4]  y = reduce_l2(x) {axes=[1]}  out y", "", 0);
+    EXPANDS("in x i32[3,4]  y = reduce_sum_square(x) {axes=[1]}  out y", "", 0);
+    EXPECT("const x f32[2,2] = {inf, 1, -inf, -inf}  y = reduce_log_sum_exp(x) {axes=[1]}  out y",
+           "const y f32[2,1] = {inf, -inf}");
+    EXPECT("const x f32[2] = {1000, 1000}  y = reduce_log_sum_exp(x) {axes=[0]}  out y", "const y f32[1] = {1000.6931}");
+}
