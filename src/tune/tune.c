@@ -388,7 +388,7 @@ static hone_status confirm(hn_tuner *t, contest *c, hn_diag *dg)
 
 static void remove_dir(const char *dir)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + 272]; /* a folder, a slash, a name */
     DIR *d = opendir(dir);
     if (!d) return;
     for (const struct dirent *e; (e = readdir(d));) {

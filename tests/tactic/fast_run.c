@@ -274,6 +274,14 @@ static void call(const compiled *c, int i, int64_t lo, int64_t hi)
     if (lo < hi) c->fn[i](c->buf[i], c->arg[i], lo, hi, c->scratch[i]);
 }
 
+static void unmake(fixture *f)
+{
+    for (int i = 0; i < MAX_BUF; i++) {
+        hn_tensor_done(&f->in[i]);
+        hn_tensor_done(&f->want[i]);
+    }
+}
+
 static void done(compiled *c)
 {
     for (int i = 0; i < c->n; i++)
@@ -379,6 +387,7 @@ void fast_check(hn_test *t, const fast_case *c, const char *tactic)
             check_point(t, &f, c, td, &tg[i], q->p[tries > 1 ? k * (q->n - 1) / (tries - 1) : 0]);
     }
     free(q);
+    unmake(&f);
 }
 
 void fast_refuses(hn_test *t, const fast_case *c, const char *tactic, hn_fit why)
