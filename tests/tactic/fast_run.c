@@ -400,6 +400,7 @@ void fast_refuses(hn_test *t, const fast_case *c, const char *tactic, hn_fit why
     make(t, &f, c, false);
     for (int i = 0; i < n; i++)
         CHECK_STR(hn_fit_text(td->fits(&f.r, &tg[i])), hn_fit_text(why));
+    unmake(&f);
 }
 
 /* ---- benches ---- */
