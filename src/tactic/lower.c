@@ -5,7 +5,14 @@
 
 hn_dtype hn_lower_compute_type(hn_dtype t)
 {
-    return t == HN_F16 || t == HN_BF16 ? HN_F32 : t;
+    if (t == HN_F16 || t == HN_BF16) return HN_F32;
+    if (!hn_small_is(t)) return t;
+    return hn_dtype_is_float(t) ? HN_F32 : hn_dtype_is_signed(t) ? HN_I8 : HN_U8;
+}
+
+static hn_dtype storage_type(hn_dtype t)
+{
+    return hn_small_is(t) ? HN_U8 : t;
 }
 
 bool hn_lower_dtype_ok(hn_dtype t)
@@ -16,8 +23,14 @@ bool hn_lower_dtype_ok(hn_dtype t)
     case HN_U8: case HN_U16: case HN_U32: case HN_U64:
         return true;
     default:
-        return false;
+        return hn_small_is(t) && !hn_small_is_packed(t);
     }
+}
+
+/* Packed elements are read anywhere, but written only by the pointwise tactic, which keeps bytes whole. */
+static bool readable(hn_dtype t)
+{
+    return hn_lower_dtype_ok(t) || hn_small_is(t);
 }
 
 int hn_lower_lanes(const hn_target *t, hn_dtype dtype)
@@ -147,7 +160,7 @@ int hn_lower_in(hn_lower *l, int operand)
     if (l->in_buf[operand] < 0) {
         const hn_value *v = l->r->g->in[operand];
         l->in_buf[operand] = declare_buf(l, (hn_ref){ HN_REF_IN, operand }, hn_arena_printf(l->a, "in%d", operand),
-                                         v->type.dtype, false);
+                                         storage_type(v->type.dtype), false);
         hn_kb_alias(l->b, l->in_buf[operand]);
     }
     return l->in_buf[operand];
@@ -158,7 +171,7 @@ int hn_lower_out(hn_lower *l, int result)
     if (l->out_buf[result] < 0) {
         const hn_value *v = l->r->g->out[result].value;
         l->out_buf[result] = declare_buf(l, (hn_ref){ HN_REF_OUT, result }, hn_arena_printf(l->a, "out%d", result),
-                                         v->type.dtype, true);
+                                         storage_type(v->type.dtype), true);
         hn_kb_alias(l->b, l->out_buf[result]);
     }
     return l->out_buf[result];
@@ -291,22 +304,38 @@ static hn_kv load_scalar(hn_lower *l, int buf, hn_kv index, hn_kv mask)
     return hn_kv_is(mask) ? hn_kb_loadm(l->b, buf, index, 1, mask) : hn_kb_load(l->b, buf, index, 1);
 }
 
-static hn_kv load(hn_lower *l, int operand, const hn_kidx *idx, hn_kv mask)
+static hn_kv load_stored(hn_lower *l, int buf, const place *p, int lanes, hn_kv mask)
 {
-    const place p = place_of(l, l->r->g->in[operand], idx);
-    const int buf = hn_lower_in(l, operand), lanes = idx->lanes;
     if (lanes == 1) {
-        const hn_kv at = hn_kv_is(p.vec) ? hn_kb_add(l->b, p.base, p.vec) : p.base;
+        const hn_kv at = hn_kv_is(p->vec) ? hn_kb_add(l->b, p->base, p->vec) : p->base;
         return load_scalar(l, buf, at, mask);
     }
-    if (hn_kv_is(p.vec)) return hn_kb_gather(l->b, buf, place_vector(l, &p, lanes), mask);
-    if (!hn_kv_is(p.lane)) {
+    if (hn_kv_is(p->vec)) return hn_kb_gather(l->b, buf, place_vector(l, p, lanes), mask);
+    if (!hn_kv_is(p->lane)) {
         /* One element for all lanes: read it when any lane is on. */
-        if (!hn_kv_is(mask)) return hn_kb_load_splat(l->b, buf, p.base, lanes);
+        if (!hn_kv_is(mask)) return hn_kb_load_splat(l->b, buf, p->base, lanes);
         const hn_kv any = hn_kb_un(l->b, HN_KOP_ROR, mask);
-        return hn_kb_splat(l->b, hn_kb_loadm(l->b, buf, p.base, 1, any), lanes);
+        return hn_kb_splat(l->b, hn_kb_loadm(l->b, buf, p->base, 1, any), lanes);
     }
-    return hn_kb_load_strided(l->b, buf, p.base, p.lane, lanes, mask);
+    return hn_kb_load_strided(l->b, buf, p->base, p->lane, lanes, mask);
+}
+
+/* Element numbers of a place, one a lane. */
+static hn_kv place_numbers(hn_lower *l, place p, int lanes)
+{
+    if (lanes == 1) return hn_kv_is(p.vec) ? hn_kb_add(l->b, p.base, p.vec) : p.base;
+    if (!hn_kv_is(p.vec)) p.vec = hn_kb_int(l->b, HN_I64, lanes, 0);
+    return place_vector(l, &p, lanes);
+}
+
+static hn_kv load(hn_lower *l, int operand, const hn_kidx *idx, hn_kv mask)
+{
+    const hn_dtype t = l->r->g->in[operand]->type.dtype;
+    const place p = place_of(l, l->r->g->in[operand], idx);
+    const int buf = hn_lower_in(l, operand);
+    if (hn_small_is_packed(t)) return hn_small_load_packed(l, buf, place_numbers(l, p, idx->lanes), t, mask);
+    const hn_kv x = load_stored(l, buf, &p, idx->lanes, mask);
+    return hn_small_is(t) ? hn_small_decode(l, x, t) : x;
 }
 
 /* Lanes of a blocked axis that pad the last block must hold zero: they are written, as zeros. */
@@ -323,6 +352,11 @@ void hn_lower_store_value(hn_lower *l, int out, const hn_kidx *idx, hn_kv x, hn_
     const hn_value *v = l->r->g->out[out].value;
     const int buf = hn_lower_out(l, out), lanes = idx->lanes;
     x = hn_kb_splat(l->b, x, lanes);
+    if (hn_small_is_packed(v->type.dtype)) {
+        hn_small_store_packed(l, buf, place_numbers(l, place_of(l, v, idx), 1), x, v->type.dtype);
+        return;
+    }
+    if (hn_small_is(v->type.dtype)) x = hn_small_encode(l, x, v->type.dtype, false);
     if (hn_kv_is(mask) && writes_padding(v, idx)) {
         x = hn_kb_select(l->b, mask, x, hn_kb_like(l->b, x, 0));
         mask = HN_KV_NONE;
@@ -423,11 +457,13 @@ void hn_lower_store(hn_lower *l, const hn_kidx *idx, hn_kv mask)
 bool hn_lower_can(const hn_region *r, const hn_node *root)
 {
     for (int i = 0; i < r->g->n_in; i++)
-        if (!hn_lower_dtype_ok(r->g->in[i]->type.dtype)) return false;
+        if (!readable(r->g->in[i]->type.dtype)) return false;
+    for (int i = 0; root && i < r->g->n_out; i++)
+        if (!hn_lower_dtype_ok(r->g->out[i].value->type.dtype)) return false;
     HN_FOR_NODES (n, r->g) {
         if (n == root) continue;
         if (!hn_lower_is_pointwise(n) && !hn_lower_is_view(n)) return false;
-        if (!hn_lower_dtype_ok(n->out[0]->type.dtype)) return false;
+        if (!readable(n->out[0]->type.dtype)) return false;
     }
     return true;
 }

@@ -25,6 +25,7 @@ struct hn_lower {
     HN_VEC(hn_dim) args;
     HN_VEC(hn_dim_arg) dims;
     HN_VEC(hn_memo) memo, seeds;
+    int small_table[HN_NDTYPES]; /* decoding tables: buffer + 1 */
 };
 
 /** Index of operand `i` of pointwise node n when n's result is asked at idx. */
@@ -38,5 +39,18 @@ bool hn_kidx_uniform(const hn_kidx *idx, int a);
 /** Make axis a all-lanes-equal at x, or the vector x. */
 void hn_kidx_set(hn_kidx *idx, int a, hn_kv x, int64_t step, bool is_vec);
 
+/* lower_small.c: floats of 8 and 4 bits, integers of 4 and 2 */
+bool hn_small_is(hn_dtype t);
+/** Several elements share a byte. */
+bool hn_small_is_packed(hn_dtype t);
+/** u8 codes to values of the computing type, and back. */
+hn_kv hn_small_decode(hn_lower *l, hn_kv code, hn_dtype t);
+hn_kv hn_small_encode(hn_lower *l, hn_kv x, hn_dtype t, bool saturate);
+/** What storing x as t and loading it again yields. */
+hn_kv hn_small_round(hn_lower *l, hn_kv x, hn_dtype t, bool saturate);
+/** Element(s) number `at` of a packed buffer. */
+hn_kv hn_small_load_packed(hn_lower *l, int buf, hn_kv at, hn_dtype t, hn_kv mask);
+/** One element. The elements of a byte must be stored in order, by one call: the first one clears the byte. */
+void hn_small_store_packed(hn_lower *l, int buf, hn_kv at, hn_kv x, hn_dtype t);
 
 #endif

@@ -133,9 +133,26 @@ static hn_kv lower_cast(hn_lower *l, const hn_node *n, hn_kv x)
     hn_kb *b = l->b;
     const hn_dtype to = (hn_dtype)hn_attr_i(n, "to"), from = hn_kb_dtype(b, x);
     const hn_dtype c = hn_lower_compute_type(to);
-    if (hn_dtype_is_float(from) && hn_dtype_is_int(c)) return lower_float_to_int(l, x, c);
-    x = hn_kb_cast(b, x, c);
+    if (hn_dtype_is_float(from) && hn_dtype_is_int(c)) x = lower_float_to_int(l, x, c);
+    else x = hn_kb_cast(b, x, c);
+    if (hn_small_is(to)) return hn_small_round(l, x, to, hn_attr_i(n, "saturate"));
     return to == HN_F16 || to == HN_BF16 ? hn_kb_round_to(b, x, to) : x;
+}
+
+/* An element's bits as they are stored, and back. */
+static hn_kv bits_of(hn_lower *l, hn_kv x, hn_dtype t)
+{
+    if (t == HN_F16 || t == HN_BF16) return hn_kb_half(l->b, x, t);
+    return hn_small_is(t) ? hn_small_encode(l, x, t, false) : x;
+}
+
+static hn_kv lower_bitcast(hn_lower *l, const hn_node *n, hn_kv x)
+{
+    const hn_dtype from = hn_in(n, 0)->type.dtype, to = (hn_dtype)hn_attr_i(n, "to");
+    x = bits_of(l, x, from);
+    if (to == HN_F16 || to == HN_BF16) return hn_kb_unhalf(l->b, hn_kb_bitcast(l->b, x, HN_U16, hn_kb_lanes(l->b, x)), to);
+    if (hn_small_is(to)) return hn_small_decode(l, hn_kb_cast(l->b, x, HN_U8), to);
+    return hn_kb_bitcast(l->b, x, to, hn_kb_lanes(l->b, x));
 }
 
 static hn_kv lower_mod(hn_lower *l, const hn_node *n, hn_kv x, hn_kv y)
@@ -195,7 +212,7 @@ static hn_kv lower_special(hn_lower *l, const hn_node *n, const hn_kv *o)
     case HN_OP_is_nan: return hn_kb_ne(b, o[0], o[0]);
     case HN_OP_is_inf: return lower_is_inf(l, n, o[0]);
     case HN_OP_cast: return lower_cast(l, n, o[0]);
-    case HN_OP_bitcast: return hn_kb_bitcast(b, o[0], (hn_dtype)hn_attr_i(n, "to"), hn_kb_lanes(b, o[0]));
+    case HN_OP_bitcast: return lower_bitcast(l, n, o[0]);
     case HN_OP_mod: return lower_mod(l, n, o[0], o[1]);
     case HN_OP_pow: return lower_pow(l, n, o[0], o[1]);
     case HN_OP_prelu:
@@ -207,7 +224,7 @@ static hn_kv lower_special(hn_lower *l, const hn_node *n, const hn_kv *o)
     }
 }
 
-/* f16 and bf16 results are rounded at each op, so that a fused chain gives what the ops one by one would. */
+/* Results narrower than what they are computed in are rounded at each op, so that a fused chain gives what the ops one by one would. */
 static hn_kv lower_any(hn_lower *l, const hn_node *n, const hn_kv *o)
 {
     const int un = unary_of(n->op), bin = binary_of(n->op), math = math_of(n->op);
@@ -221,6 +238,7 @@ hn_kv hn_lower_op(hn_lower *l, const hn_node *n, const hn_kv *operand)
 {
     const hn_kv x = lower_any(l, n, operand);
     const hn_dtype t = n->out[0]->type.dtype;
-    if (hn_kv_is(x) && (t == HN_F16 || t == HN_BF16) && n->op != HN_OP_cast) return hn_kb_round_to(l->b, x, t);
-    return x;
+    if (!hn_kv_is(x) || n->op == HN_OP_cast || n->op == HN_OP_bitcast) return x;
+    if (t == HN_F16 || t == HN_BF16) return hn_kb_round_to(l->b, x, t);
+    return hn_small_is(t) && n->op != HN_OP_identity && n->op != HN_OP_select ? hn_small_round(l, x, t, true) : x;
 }

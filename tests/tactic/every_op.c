@@ -127,3 +127,15 @@ TEST(norms_of_windows)
     EACH("in x f32[2,16,9,8]\ny = lp_pool(x) {kernel=[3,2], stride=[2,2], pad_begin=[1,0], pad_end=[1,0], dim=[5,4], p=%s}\nout y",
          "1", "2", "3");
 }
+
+TEST(small_floats_and_packed_integers)
+{
+    EACH("in x f32[3,37]\ns = mul(x, x)  t = mul(s, s)  u = mul(t, x)  y = cast(u) {to=%s}  z = cast(y) {to=f32}\nout y  out z",
+         "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4", "i2", "u2");
+    EACH("in x f32[3,37]\nt = exp(x)  s = mul(t, t)  u = mul(s, s)  v = mul(u, u)  y = cast(v) {to=%s, saturate=0}\nout y", "f8e4m3fn",
+         "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz");
+    EACH("in x %s[3,37]\ny = cast(x) {to=f32}  t = transpose(x) {perm=[1,0]}  z = cast(t) {to=f32}\nout y  out z  out t", "f8e4m3fn", "f4e2m1",
+         "i4", "u4", "i2", "u2");
+    EACH("in x f16[3,37]\ny = bitcast(x) {to=%s}\nout y", "u16", "bf16");
+    EACH("in x f8e5m2[3,37]\ny = bitcast(x) {to=%s}\nout y", "u8", "f8e4m3fn");
+}

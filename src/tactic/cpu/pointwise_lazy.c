@@ -1,8 +1,16 @@
 /* Any region of pointwise and view nodes: walk the results' index space, vectors along the innermost stored axis, evaluate
  * each result lazily at every place, store. Always fits such regions. */
-#include "tactic/lower.h"
+#include "tactic/cpu/loops.h"
 
 enum { P_LANES };
+
+/* Results of less than a byte an element. */
+static bool packs(const hn_region *r)
+{
+    for (int i = 0; i < r->g->n_out; i++)
+        if (hn_dtype_bits(r->g->out[i].value->type.dtype) < 8) return true;
+    return false;
+}
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
@@ -11,6 +19,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     const hn_value *first = r->g->out[0].value;
     for (int i = 0; i < r->g->n_out; i++) {
         const hn_value *v = r->g->out[i].value;
+        if (packs(r) && !hn_layout_is_plain(&v->layout)) return HN_FIT_LAYOUT;
         if (v->type.rank != first->type.rank) return HN_FIT_SHAPE;
         for (int a = 0; a < v->type.rank; a++)
             if (v->type.dim[a] != first->type.dim[a]) return HN_FIT_SHAPE;
@@ -40,7 +49,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
     const int wide = widest_lanes(r, t);
     const int64_t lanes[] = { 1, wide };
-    hn_space_add_list(ret, "lanes", wide > 1 ? 2 : 1, lanes);
+    hn_space_add_list(ret, "lanes", wide > 1 && !packs(r) ? 2 : 1, lanes);
 }
 
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
@@ -120,6 +129,22 @@ static void emit_flat(hn_lower *l, const hn_value *v, int lanes)
     hn_kb_end(b);
 }
 
+/* In storage order, a chunk of whole bytes a trip: bytes that rows would share belong to one trip. */
+static void emit_packed(hn_lower *l, const hn_region *r, const hn_value *v)
+{
+    hn_kb *b = hn_lower_kb(l);
+    hn_kv at[HN_MAX_RANK];
+    const hn_kv n = hn_lower_dim(l, hn_loops_extent(r, v, hn_loops_all(v)));
+    const hn_kv chunk = hn_kb_parallel(b, hn_kb_ext(b, n, CHUNK));
+    const hn_kv lo = hn_kb_muli(b, chunk, CHUNK), i = hn_kb_for(b, lo, hn_kb_min(b, hn_kb_addi(b, lo, CHUNK), n), 1);
+    hn_loops_split(l, v, hn_loops_all(v), i, at);
+    hn_kidx idx;
+    hn_kidx_init(&idx, v->type.rank, at);
+    hn_lower_store(l, &idx, HN_KV_NONE);
+    hn_kb_end(b);
+    hn_kb_end(b);
+}
+
 static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, int lanes)
 {
     hn_kb *b = hn_lower_kb(l);
@@ -142,6 +167,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
         hn_kidx idx;
         hn_kidx_init(&idx, 0, NULL);
         hn_lower_store(l, &idx, HN_KV_NONE);
+    } else if (packs(r)) {
+        emit_packed(l, r, v);
     } else if (v->type.rank == 1) {
         emit_flat(l, v, (int)p[P_LANES]);
     } else {
