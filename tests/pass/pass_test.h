@@ -1,0 +1,16 @@
+/* Running passes on texts in tests. */
+#ifndef HN_TESTS_PASS_TEST_H
+#define HN_TESTS_PASS_TEST_H
+
+#include "harness.h"
+#include "ir/graphs.h"
+#include "pass/pass.h"
+
+/**
+ * Run the pass, fold constants and identities, and validate; then evaluate both graphs on inputs that are random, and on
+ * inputs with infinities and NaN, and compare (relative difference 1e-6 of double results). Yields how often it fired.
+ */
+int hn_test_pass(hn_test *t, const char *pass, const char *text, hn_graph **ret);
+int hn_test_count_ops(const hn_graph *g, hn_op op);
+
+#endif
