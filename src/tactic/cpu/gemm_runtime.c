@@ -9,6 +9,7 @@
  */
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
+#include "tactic/cpu/square.h"
 
 enum { P_MR, P_NV, P_PACK };
 enum { UNROLL = 4, MAX_ROWS = 14, MAX_NV = 4, MAX_BATCH = HN_MAX_RANK };
@@ -201,34 +202,17 @@ static void tile(product *g, int rows, hn_kv row0)
 }
 
 /* Square block of a transposed panel: rows of B in, columns out. */
-static void transpose(hn_kb *b, hn_kv *x, int lanes)
-{
-    for (int d = 1; d < lanes; d *= 2) {
-        int low[64], high[64];
-        for (int i = 0; i < lanes; i++) {
-            low[i] = i & d ? lanes + (i ^ d) : i;
-            high[i] = i & d ? lanes + i : i ^ d;
-        }
-        for (int i = 0; i < lanes; i++) {
-            if (i & d) continue;
-            const hn_kv p = x[i], q = x[i + d];
-            x[i] = hn_kb_shuffle(b, p, q, low, lanes);
-            x[i + d] = hn_kb_shuffle(b, p, q, high, lanes);
-        }
-    }
-}
-
 static void pack_square(const product *g, hn_kv k, int v)
 {
     hn_kb *b = g->b;
-    hn_kv x[64];
+    hn_kv x[HN_SQUARE_MAX];
     const int64_t nr = (int64_t)g->nv * g->lanes;
     for (int j = 0; j < g->lanes; j++) {
         const hn_kv column = hn_kb_addi(b, g->col, (int64_t)v * g->lanes + j);
         x[j] = hn_kb_load(b, g->bb, hn_kb_add(b, hn_kb_add(b, g->b_base, hn_kb_mul(b, column, g->b_row)), k),
                           g->lanes);
     }
-    transpose(b, x, g->lanes);
+    hn_square_transpose(b, x, g->lanes);
     for (int j = 0; j < g->lanes; j++)
         hn_kb_store(b, g->scratch,
                     hn_kb_addi(b, hn_kb_muli(b, hn_kb_addi(b, k, j), nr), (int64_t)v * g->lanes), x[j]);
