@@ -14,7 +14,8 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_build, cli_run, cli_bench, cli_tune, cli_knobs, cli_explain, cli_inspect, cli_verify, cli_doctor;
+extern const cli_command cli_build, cli_run, cli_bench, cli_tune, cli_knobs, cli_explain, cli_inspect, cli_verify, cli_doctor,
+    cli_trtexec;
 
 /** Options that most subcommands share, as given. */
 typedef struct cli_options {
@@ -29,7 +30,7 @@ typedef struct cli_options {
     int iterations, streams, max_trials;
     uint64_t seed;
     const char *strategy, *expression, *store, *metric;
-    bool json, worker, dry_run, resume, profile_steps, verbose, all;
+    bool json, worker, dry_run, resume, profile_steps, verbose, names;
 } cli_options;
 
 /** Parse argv (argv[0] is the subcommand). False: *ret_status holds the exit status (0 after --help). */

@@ -15,6 +15,20 @@ static void print_knob(const cJSON *k)
     cJSON_free(dom);
 }
 
+static bool wanted(const cJSON *k, const char *want)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(k, "name"));
+    if (!want) return true;
+    return name && strcmp(name, want[0] == '-' ? want + 1 : want) == 0;
+}
+
+static void print_one(const cli_options *o, const cJSON *k)
+{
+    if (o->names) printf("%s\n", cJSON_GetStringValue(cJSON_GetObjectItem(k, "name")));
+    else if (o->json) cli_print_json(cJSON_Duplicate(k, true));
+    else print_knob(k);
+}
+
 static int run(int argc, char **argv)
 {
     cli_options o;
@@ -22,7 +36,7 @@ static int run(int argc, char **argv)
     if (!cli_parse(&cli_knobs, argc, argv, &o, &status)) return status;
     char *text = hone_knobs_json();
     if (!text) return HONE_E_NOMEM;
-    if (o.json) {
+    if (o.json && !o.positional) {
         printf("%s\n", text);
         hone_string_free(text);
         return 0;
@@ -32,20 +46,19 @@ static int run(int argc, char **argv)
     int shown = 0;
     cJSON_ArrayForEach(k, list)
     {
-        const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(k, "name"));
-        const char *want = o.positional && o.positional[0] == '-' ? o.positional + 1 : o.positional;
-        if (want && (!name || strcmp(name, want) != 0)) continue;
-        print_knob(k);
+        if (!wanted(k, o.positional)) continue;
+        print_one(&o, k);
         shown++;
     }
     cJSON_Delete(j);
     hone_string_free(text);
-    return shown ? 0 : cli_misuse(&o, "there is no knob \"%s\"; hone knobs lists them", o.positional ? o.positional : "");
+    if (shown) return 0;
+    return cli_misuse(&o, "there is no knob \"%s\"; hone knobs lists them", o.positional ? o.positional : "");
 }
 
 const cli_command cli_knobs = {
     "knobs", "list the compiler's knobs",
-    "Usage: hone knobs [KNOB] [--json]\n"
+    "Usage: hone knobs [KNOB] [--json | --names]\n"
     "Each with its default, its domain and what it decides. Set them with --set '-knob=value'; a setting for some nodes\n"
     "alone is -knob@/path/*=value.\n",
     run,

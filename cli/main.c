@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = { &cli_build, &cli_run, &cli_bench, &cli_tune, &cli_knobs,
-                                               &cli_explain, &cli_inspect, &cli_verify, &cli_doctor };
+                                               &cli_explain, &cli_inspect, &cli_verify, &cli_doctor, &cli_trtexec };
 
 static void usage(FILE *f)
 {

@@ -8,7 +8,7 @@ enum {
     OPT_HELP = 256, OPT_JSON, OPT_THREADS, OPT_ROUTE, OPT_OPT_LEVEL, OPT_TARGET, OPT_SHAPE, OPT_INPUT, OPT_CACHE_DIR,
     OPT_TIMING, OPT_FROZEN, OPT_WORKSPACE, OPT_REFERENCE, OPT_SECONDS, OPT_ITERATIONS, OPT_STREAMS, OPT_WORKER, OPT_BUDGET,
     OPT_STRATEGY, OPT_EXPR, OPT_STORE, OPT_METRIC, OPT_THRESHOLD, OPT_DRY_RUN, OPT_RESUME, OPT_SEED, OPT_PROFILE,
-    OPT_TRIALS, OPT_ENGINE,
+    OPT_TRIALS, OPT_ENGINE, OPT_NAMES,
 };
 
 static const struct option table[] = {
@@ -44,6 +44,7 @@ static const struct option table[] = {
     { "seed", required_argument, NULL, OPT_SEED },
     { "profile", no_argument, NULL, OPT_PROFILE },
     { "engine", required_argument, NULL, OPT_ENGINE },
+    { "names", no_argument, NULL, OPT_NAMES },
     { NULL, 0, NULL, 0 },
 };
 
@@ -153,6 +154,7 @@ static bool take(cli_options *o, int opt)
     case OPT_SEED: o->seed = strtoull(v, NULL, 10); return true;
     case OPT_PROFILE: o->profile_steps = true; return true;
     case OPT_ENGINE: o->engine = v; return true;
+    case OPT_NAMES: o->names = true; return true;
     default: return false;
     }
 }
@@ -172,7 +174,7 @@ bool cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, int 
     o->build = build;
     o->model = model;
     o->model.profile = o->profile;
-    optind = 1;
+    optind = 0; /* start afresh: trtexec calls several subcommands */
     int opt;
     while ((opt = getopt_long(argc, argv, "o:vh", table, NULL)) != -1) {
         if (opt == OPT_HELP || opt == 'h') {
