@@ -177,17 +177,45 @@ static bool attrs_mention_shape(const hn_graph *g)
     return false;
 }
 
+static void hash_type(hn_hasher *h, const hn_region *r, const hn_tdesc *t)
+{
+    hn_str s = { 0 };
+    hn_tdesc_print(r->g->syms, t, &s);
+    hn_hasher_str(h, hn_str_get(&s));
+    hn_str_done(&s);
+}
+
+static void hash_dims(hn_hasher *h, const hn_region *r, const hn_dim *d, int n)
+{
+    for (int i = 0; i < n; i++) {
+        hn_str s = { 0 };
+        hn_dim_print(r->g->syms, d[i], &s);
+        hn_hasher_str(h, hn_str_get(&s));
+        hn_str_done(&s);
+    }
+}
+
+/* Sizes stand in attributes too: of two "dims" nodes that read different symbols, the results are alike. */
+static void hash_attrs(hn_hasher *h, const hn_region *r, const hn_node *n)
+{
+    const hn_op_def *op = hn_op_of(n);
+    for (int i = 0; i < op->n_attr; i++) {
+        if (op->attrs[i].kind == HN_ATTR_DIM) hash_dims(h, r, &n->attr[i].i, 1);
+        if (op->attrs[i].kind == HN_ATTR_DIMS) hash_dims(h, r, n->attr[i].is, n->attr[i].n);
+    }
+}
+
+/* The digest knows symbols by their order only; an emission's arguments name them. */
 static hn_digest group_key(const hn_region *r)
 {
     hn_hasher h;
     hn_hasher_init(&h);
     hn_hasher_bytes(&h, &r->digest, sizeof r->digest);
-    for (int i = 0; i < r->g->n_in + r->g->n_out; i++) {
-        hn_str s = { 0 };
-        const hn_value *v = i < r->g->n_in ? r->g->in[i] : r->g->out[i - r->g->n_in].value;
-        hn_tdesc_print(r->g->syms, &v->type, &s);
-        hn_hasher_str(&h, hn_str_get(&s));
-        hn_str_done(&s);
+    for (int i = 0; i < r->g->n_in; i++) hash_type(&h, r, &r->g->in[i]->type);
+    for (int i = 0; i < r->g->n_out; i++) hash_type(&h, r, &r->g->out[i].value->type);
+    HN_FOR_NODES (n, r->g) {
+        hash_attrs(&h, r, n);
+        for (int i = 0; i < n->n_out; i++) hash_type(&h, r, &n->out[i]->type);
     }
     return hn_hasher_end(&h);
 }

@@ -143,6 +143,7 @@ static hn_kv lower_cast(hn_lower *l, const hn_node *n, hn_kv x)
 static hn_kv bits_of(hn_lower *l, hn_kv x, hn_dtype t)
 {
     if (t == HN_F16 || t == HN_BF16) return hn_kb_half(l->b, x, t);
+    if (t == HN_BOOL) return hn_kb_cast(l->b, x, HN_U8);
     return hn_small_is(t) ? hn_small_encode(l, x, t, false) : x;
 }
 
@@ -152,6 +153,7 @@ static hn_kv lower_bitcast(hn_lower *l, const hn_node *n, hn_kv x)
     x = bits_of(l, x, from);
     if (to == HN_F16 || to == HN_BF16) return hn_kb_unhalf(l->b, hn_kb_bitcast(l->b, x, HN_U16, hn_kb_lanes(l->b, x)), to);
     if (hn_small_is(to)) return hn_small_decode(l, hn_kb_cast(l->b, x, HN_U8), to);
+    if (to == HN_BOOL) return hn_kb_ne(l->b, x, hn_kb_like(l->b, x, 0));
     return hn_kb_bitcast(l->b, x, to, hn_kb_lanes(l->b, x));
 }
 

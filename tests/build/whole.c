@@ -169,3 +169,10 @@ TEST(reversed_axes_are_no_views_in_place)
     hn_check_graph("in x f32[5,3]\ns = slice(x) {start=[4,0], step=[-1,1], dim=[5,3]}\nout s", NULL);
     hn_check_graph("in x f32[5,3]\ns = slice(x) {start=[1,0], step=[1,1], dim=[3,3]}  r = reshape(s) {dim=[9]}\nout r", NULL);
 }
+
+/* Two nodes that differ in nothing but which symbol they read. */
+TEST(sizes_in_attributes_are_told_apart)
+{
+    hn_check_graph("sym m [1,3,9]  sym n [1,5,9]\nin x f32[m,n]\n"
+                   "a = dims(x) {dim=[m]}  b = dims(x) {dim=[n]}  s = cast(a) {to=f32}  t = cast(b) {to=f32}\nout s  out t", NULL);
+}
