@@ -5,7 +5,8 @@
 
 static const hn_pipeline_step default_steps[] = {
     { "fold_if", 0 }, { "fold_constants", 0 }, { "fold_identity", 0 }, { "merge_equal", 0 },
-    { "expand_composites", 1 }, { "fold_if", 1 }, { "fold_constants", 1 }, { "fold_identity", 1 }, { "merge_equal", 1 },
+    { "expand_composites", 1 }, { "fold_if", 1 }, { "fold_constants", 1 }, { "merge_transpose", 1 },
+    { "transpose_operand", 1 }, { "absorb_scale", 1 }, { "absorb_bias", 1 }, { "fold_identity", 1 }, { "merge_equal", 1 },
     { NULL, 0 },
 };
 
