@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""The program as a script uses it: every subcommand on a model of one Relu, with files, JSON and exit statuses.
+
+    tests/cli/run.py HONE
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+HONE = sys.argv[1]
+results = []
+
+
+def field(number, payload):
+    """A protobuf field: an integer or length-delimited bytes."""
+    if isinstance(payload, int):
+        return bytes([number << 3, payload])
+    payload = payload.encode() if isinstance(payload, str) else payload
+    return bytes([number << 3 | 2, len(payload)]) + payload
+
+
+def relu_model():
+    """y = Relu(x), both f32[2,3]."""
+    shape = b"".join(field(1, field(1, d)) for d in (2, 3))
+    kind = field(2, field(1, field(1, 1) + field(2, shape)))
+    node = field(1, "x") + field(2, "y") + field(4, "Relu")
+    graph = field(1, node) + field(2, "g") + field(11, field(1, "x") + kind) + field(12, field(1, "y") + kind)
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
+def npy(values):
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<6f", *values)
+
+
+def hone(*args, stdin=None):
+    return subprocess.run([HONE, *map(str, args)], input=stdin or "", capture_output=True, text=True, timeout=120)
+
+
+def last(run):
+    return json.loads(run.stdout.strip().splitlines()[-1])
+
+
+def check(name, good, run=None):
+    results.append(bool(good))
+    if not good:
+        print(f"FAIL {name}", run.stdout[-300:] + run.stderr[-300:] if run else "")
+
+
+def floats(path):
+    return list(struct.unpack("<6f", pathlib.Path(path).read_bytes()[-24:]))
+
+
+def main(work):
+    model, engine, cache = work / "m.onnx", work / "m.hone", ["--cache-dir", work / "cache"]
+    x, want = [-1, 2, -3, 4, -5, 6], [0, 2, 0, 4, 0, 6]
+    model.write_bytes(relu_model())
+    (work / "x.npy").write_bytes(npy(x))
+    (work / "x.raw").write_bytes(struct.pack("<6f", *x))
+
+    r = hone("build", model, "-o", engine, *cache, "--json")
+    check("build", r.returncode == 0 and last(r)["nodes"] == 1 and engine.exists(), r)
+    for file in ("x.npy", "x.raw"):
+        out = work / ("out_" + file)
+        r = hone("run", engine, "--input", f"x={work / file}", "-o", out)
+        check(f"run {file}", r.returncode == 0 and floats(next(out.iterdir())) == want, r)
+    (work / "short.raw").write_bytes(b"1234")
+    r = hone("run", engine, "--input", f"x={work / 'short.raw'}")
+    check("run refuses a short file", r.returncode == 2, r)
+    r = hone("bench", engine, "--iterations", 20, "--json")
+    check("bench", r.returncode == 0 and last(r)["runs"] == 20 and last(r)["p50_ms"] <= last(r)["p99_ms"], r)
+    r = hone("bench", engine, "--iterations", 5, "--streams", 2, "--json")
+    check("bench streams", r.returncode == 0 and last(r)["runs"] == 10, r)
+    r = hone("verify", model, "--engine", engine, "--json")
+    check("verify", r.returncode == 0 and last(r)["outputs"][0]["rel_l2"] == 0, r)
+    r = hone("verify", model, "--input", f"x={work / 'x.npy'}", "--reference-out", work / "ref", "--json")
+    check("references", r.returncode == 0 and list(last(r)["files"]) == ["y"], r)
+    for command in (["inspect", engine], ["inspect", model], ["explain", model, *cache], ["explain", engine], ["doctor"]):
+        r = hone(*command)
+        check(" ".join(map(str, command[:2])), r.returncode == 0 and r.stdout, r)
+    check("knobs", "region:chain" in hone("knobs", "--names").stdout.split())
+    check("no such knob", hone("knobs", "nope").returncode == 2)
+    check("no such command", hone("nope").returncode == 2)
+    r = hone("build", work / "none.onnx", "--json")
+    check("missing model", r.returncode == last(r)["error"]["status"] != 0, r)
+
+    r = hone("trtexec", f"--onnx={model}", "--fp16", f"--saveEngine={work / 't.hone'}", f"--loadInputs=x:{work / 'x.raw'}",
+             "--iterations=10", "--memPoolSize=workspace:64")
+    check("trtexec", r.returncode == 0 and "&&&& PASSED" in r.stdout and "ignoring --fp16" in r.stderr
+          and (work / "t.hone").exists(), r)
+    r = hone("trtexec", f"--loadEngine={work / 'none.hone'}")
+    check("trtexec fails", r.returncode != 0 and "&&&& FAILED" in r.stdout, r)
+
+    lines = [{"cmd": "block", "seconds": 0.01}, {"cmd": "load", "engine": str(engine), "threads": 1},
+             {"cmd": "inputs", "files": {"x": str(work / "x.npy")}}, {"cmd": "block", "seconds": 0.01},
+             {"cmd": "outputs", "dir": str(work / "w")}, {"cmd": "quit"}]
+    r = hone("bench", "--worker", stdin="".join(json.dumps(c) + "\n" for c in lines))
+    got = [json.loads(s) for s in r.stdout.splitlines()]
+    check("worker answers", [a["ok"] for a in got] == [False, True, True, True, True], r)
+    check("worker outputs", got[-1]["ok"] and floats(got[-1]["files"]["y"]) == want and got[3]["times_ns"], r)
+
+
+with tempfile.TemporaryDirectory() as d:
+    main(pathlib.Path(d))
+print(f"{sum(results)} passed, {results.count(False)} failed, 0 skipped")
+sys.exit(0 if all(results) else 1)
