@@ -121,13 +121,27 @@ static cJSON *block(worker *w, const cJSON *cmd)
     return j;
 }
 
+/* The folder and those above it; what cannot be made shows when a file is written there. */
+static void make_folders(const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s", dir);
+    for (char *at = path + 1; *at; at++)
+        if (*at == '/') {
+            *at = 0;
+            mkdir(path, 0777);
+            *at = '/';
+        }
+    mkdir(path, 0777);
+}
+
 static cJSON *outputs(worker *w, const cJSON *cmd)
 {
     hone_error *err = NULL;
     const char *dir = text(cmd, "dir");
     if (!w->c || !dir) return refuse(NULL, "outputs needs a loaded engine and \"dir\"");
     if (hone_context_run(w->c, &err)) return refuse(err, NULL);
-    mkdir(dir, 0777);
+    make_folders(dir);
     cJSON *j = agree(), *files = cJSON_AddObjectToObject(j, "files");
     for (int i = 0; i < hone_engine_io_count(w->e); i++) {
         hone_io io;
