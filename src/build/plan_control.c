@@ -1,7 +1,7 @@
-/* If and loop: child blocks whose captures are by reference. */
-#include "build/build_int.h"
+/* If, and what it shares with loop: child blocks whose captures are by reference. */
+#include "build/plan_control.h"
 
-static hone_status read_scalar(hn_planner *p, hn_value *v, uint32_t *ret, hn_diag *dg)
+hone_status hn_plan_read(hn_planner *p, hn_value *v, uint32_t *ret, hn_diag *dg)
 {
     const uint32_t buf = hn_plan_value(p, v, dg);
     if (buf == HN_NO) return dg->code;
@@ -9,8 +9,7 @@ static hone_status read_scalar(hn_planner *p, hn_value *v, uint32_t *ret, hn_dia
     return HONE_OK;
 }
 
-/* Registers computed inside a block may not have run outside it: keep those of the prefix alone. */
-static void forget_block(hn_planner *p, int n_before)
+void hn_plan_forget(hn_planner *p, int n_before)
 {
     int n = n_before;
     for (int i = n_before; i < p->regs.n; i++)
@@ -18,184 +17,144 @@ static void forget_block(hn_planner *p, int n_before)
     p->regs.n = n;
 }
 
-static hone_status copy_value(hn_planner *p, hn_value *from, uint32_t to, hn_diag *dg)
+hone_status hn_plan_known_bytes(hn_planner *p, const hn_value *v, uint32_t *ret, hn_diag *dg)
 {
-    const uint32_t src = hn_plan_value(p, from, dg), bytes = hn_plan_bytes(p, from);
+    *ret = hn_plan_bytes(p, v);
+    if (*ret != HN_NO) return HONE_OK;
+    return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the size of \"%s\" is not known when it is copied", v->name);
+}
+
+hone_status hn_plan_copy(hn_planner *p, hn_value *from, uint32_t to, hn_diag *dg)
+{
+    uint32_t bytes = HN_NO;
+    const uint32_t src = hn_plan_value(p, from, dg);
     if (src == HN_NO) return dg->code;
-    if (bytes == HN_NO) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the size of \"%s\" is not known when it is copied", from->name);
+    HN_TRY(hn_plan_known_bytes(p, from, &bytes, dg));
     hn_pb_step_copy(p->pb, to, HN_NO, src, HN_NO, bytes);
     return HONE_OK;
 }
 
-static const char *origin(const hn_node *n)
+const char *hn_plan_origin(const hn_node *n)
 {
     return n->n_origin ? n->origin[0] : n->name;
 }
 
+/* ---- values whose shape the run decides ---- */
+hn_dim hn_plan_own_symbol(const hn_planner *p, const hn_value *v, int axis)
+{
+    const hn_graph *root = p->b->g;
+    for (int i = 0; i < root->value_dims.n; i++)
+        if (root->value_dims.at[i].value == v && root->value_dims.at[i].elem == HN_DIM_OF_AXIS(axis))
+            return root->value_dims.at[i].sym;
+    return 0;
+}
+
+bool hn_plan_is_flexible(const hn_planner *p, const hn_value *v)
+{
+    for (int a = 0; a < v->type.rank; a++)
+        if (hn_plan_own_symbol(p, v, a)) return true;
+    return false;
+}
+
+void hn_plan_flexible(hn_planner *p, const hn_value *v, hn_flexible *ret)
+{
+    ret->size = hn_pb_var(p->pb, 0);
+    for (int a = 0; a < v->type.rank; a++) ret->dim[a] = hn_plan_own_symbol(p, v, a) ? hn_pb_var(p->pb, 0) : HN_NO;
+    ret->buf = hn_pb_heap_buf(p->pb, v->name, ret->size);
+}
+
+void hn_plan_know_flexible(hn_planner *p, const hn_value *v, const hn_flexible *f)
+{
+    for (int a = 0; a < v->type.rank; a++)
+        if (f->dim[a] != HN_NO) hn_plan_know(p, hn_plan_own_symbol(p, v, a), f->dim[a]);
+}
+
+hone_status hn_plan_dims(hn_planner *p, const hn_value *v, uint32_t *ret, hn_diag *dg)
+{
+    for (int a = 0; a < v->type.rank; a++) {
+        ret[a] = hn_plan_dim(p, v->type.dim[a]);
+        if (ret[a] == HN_NO)
+            return HN_RAISE(dg, HONE_E_UNSUPPORTED, "axis %d of \"%s\" is not known when it is copied", a, v->name);
+    }
+    return HONE_OK;
+}
+
+void hn_plan_check_axis(hn_planner *p, const hn_value *v, int axis, uint32_t got, uint32_t want)
+{
+    hn_str what = { 0 };
+    if (got == want) return;
+    hn_str_addf(&what, "axis %d of \"%s\"", axis, v->name);
+    hn_pb_check(p->pb, HN_S_CHECK_EQ, got, want, hn_str_get(&what));
+    hn_str_done(&what);
+}
+
+hone_status hn_plan_fill(hn_planner *p, const hn_value *to, const hn_flexible *f, hn_value *from, hn_diag *dg)
+{
+    uint32_t dim[HN_MAX_RANK], bytes = HN_NO;
+    const uint32_t src = hn_plan_value(p, from, dg);
+    if (src == HN_NO) return dg->code;
+    HN_TRY(hn_plan_dims(p, from, dim, dg));
+    HN_TRY(hn_plan_known_bytes(p, from, &bytes, dg));
+    hn_pb_calc_to(p->pb, f->size, HN_S_MOVE, bytes, 0, 0);
+    hn_pb_step_alloc(p->pb, &f->buf, 1);
+    hn_pb_step_copy(p->pb, f->buf, HN_NO, src, HN_NO, f->size);
+    for (int a = 0; a < to->type.rank; a++) {
+        const uint32_t want = f->dim[a] == HN_NO ? hn_plan_dim(p, to->type.dim[a]) : HN_NO;
+        if (f->dim[a] != HN_NO) hn_pb_calc_to(p->pb, f->dim[a], HN_S_MOVE, dim[a], 0, 0);
+        else if (want != HN_NO) hn_plan_check_axis(p, to, a, dim[a], want);
+    }
+    return HONE_OK;
+}
+
 /* ---- if ---- */
-static hone_status plan_branch(hn_planner *p, hn_node *n, hn_graph *body, hn_diag *dg)
+static hone_status plan_branch(hn_planner *p, hn_node *n, hn_graph *body, const hn_flexible *f, hn_diag *dg)
 {
     const int before = p->regs.n;
     HN_TRY(hn_plan_graph(p, body, dg));
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i]->n_uses) HN_TRY(copy_value(p, body->out[i].value, p->buf[n->out[i]->id], dg));
-    forget_block(p, before);
+    for (int i = 0; i < n->n_out; i++) {
+        hn_value *v = n->out[i], *from = body->out[i].value;
+        if (!v->n_uses) continue;
+        if (f[i].buf != HN_NO) HN_TRY(hn_plan_fill(p, v, &f[i], from, dg));
+        else HN_TRY(hn_plan_copy(p, from, p->buf[v->id], dg));
+    }
+    hn_plan_forget(p, before);
     return HONE_OK;
+}
+
+/* Room before the branches where both give one known size, else made by the branch taken. */
+static void make_result(hn_planner *p, hn_value *v, hn_flexible *ret)
+{
+    const uint32_t size = hn_plan_is_flexible(p, v) ? HN_NO : hn_plan_bytes(p, v);
+    ret->buf = HN_NO;
+    if (!v->n_uses) return;
+    if (size != HN_NO) {
+        hn_plan_new_buf(p, v, size);
+        return;
+    }
+    hn_plan_flexible(p, v, ret);
+    p->buf[v->id] = ret->buf;
 }
 
 static hone_status plan_if(hn_planner *p, hn_node *n, hn_diag *dg)
 {
     uint32_t cond = HN_NO;
-    HN_TRY(read_scalar(p, hn_in(n, 0), &cond, dg));
-    for (int i = 0; i < n->n_out; i++) {
-        hn_value *v = n->out[i];
-        if (!v->n_uses) continue;
-        const uint32_t size = hn_plan_bytes(p, v);
-        if (size == HN_NO) {
-            hn_hint(dg, "give both branches results of one shape");
-            return HN_RAISE(dg, HONE_E_UNSUPPORTED, "result \"%s\" has another size in each branch", v->name);
-        }
-        hn_plan_new_buf(p, v, size);
-    }
-    hn_pb_if_begin(p->pb, cond, origin(n));
-    HN_TRY(plan_branch(p, n, n->body[0], dg));
+    hn_flexible *f = HN_NEW_N(p->b->a, hn_flexible, n->n_out + 1);
+    if (!f) return HN_NOMEM(dg);
+    HN_TRY(hn_plan_read(p, hn_in(n, 0), &cond, dg));
+    for (int i = 0; i < n->n_out; i++) make_result(p, n->out[i], &f[i]);
+    hn_pb_if_begin(p->pb, cond, hn_plan_origin(n));
+    HN_TRY(plan_branch(p, n, n->body[0], f, dg));
     hn_pb_if_else(p->pb);
-    HN_TRY(plan_branch(p, n, n->body[1], dg));
+    HN_TRY(plan_branch(p, n, n->body[1], f, dg));
     hn_pb_if_end(p->pb);
-    return HONE_OK;
-}
-
-/* ---- loop ---- */
-typedef struct looping {
-    hn_node *n;
-    hn_graph *body;
-    int n_carried, n_scan;
-    uint32_t trip, cond, iter, iter_buf;
-    uint32_t *carry; /* pairs in, out: the condition's first when the body reads it, then the carried values' */
-    int n_carry;
-    uint32_t *scan, *scan_bytes;
-    bool cond_param;
-} looping;
-
-static bool same_type(const hn_value *a, const hn_value *b)
-{
-    return hn_tdesc_eq(&a->type, &b->type);
-}
-
-static hone_status carry_in(hn_planner *p, looping *l, hn_value *param, hn_value *from, hn_diag *dg)
-{
-    const uint32_t size = hn_plan_bytes(p, param);
-    if (size == HN_NO || !same_type(param, from)) {
-        hn_hint(dg, "loops whose carried values change shape are not built yet");
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "carried value \"%s\" changes shape", param->name);
-    }
-    const uint32_t in = hn_plan_new_buf(p, param, size);
-    HN_TRY(copy_value(p, from, in, dg));
-    l->carry[2 * l->n_carry] = in;
-    l->carry[2 * l->n_carry + 1] = hn_pb_arena_buf(p->pb, param->name, size, 64);
-    l->n_carry++;
-    return HONE_OK;
-}
-
-/* A loop without a first condition starts with true. */
-static hn_value *constant_true(hn_graph *g)
-{
-    static const uint8_t yes = 1;
-    const hn_tdesc scalar = { .dtype = HN_BOOL };
-    return hn_graph_const(g, "true", &scalar, &yes, 1);
-}
-
-static hone_status loop_head(hn_planner *p, looping *l, hn_diag *dg)
-{
-    hn_node *n = l->n;
-    hn_value *trip = hn_in(n, 0), *cond = hn_in(n, 1);
-    l->trip = l->cond = l->iter_buf = HN_NO;
-    l->iter = hn_pb_var(p->pb, 0);
-    if (trip) HN_TRY(read_scalar(p, trip, &l->trip, dg));
-    l->cond = hn_pb_var(p->pb, 0);
-    if (cond) {
-        const uint32_t buf = hn_plan_value(p, cond, dg);
-        if (buf == HN_NO) return dg->code;
-        hn_pb_step_read_to(p->pb, l->cond, buf, HN_NO, HN_BOOL);
-    } else {
-        hn_pb_calc_to(p->pb, l->cond, HN_S_MOVE, hn_pb_const(p->pb, 1), 0, 0);
-    }
-    if (l->body->in[0]->n_uses)
-        p->buf[l->body->in[0]->id] = l->iter_buf = hn_pb_arena_buf(p->pb, l->body->in[0]->name, hn_pb_const(p->pb, 8), 64);
-    l->cond_param = l->body->in[1]->n_uses > 0;
-    if (l->cond_param && !cond) cond = constant_true(l->n->graph);
-    if (l->cond_param && !cond) return HN_NOMEM(dg);
-    if (l->cond_param) HN_TRY(carry_in(p, l, l->body->in[1], cond, dg));
-    for (int i = 0; i < l->n_carried; i++) HN_TRY(carry_in(p, l, l->body->in[2 + i], hn_in(n, 2 + i), dg));
-    return HONE_OK;
-}
-
-/* Scan outputs grow by one slice a turn. */
-static hone_status scan_begin(hn_planner *p, looping *l, hn_diag *dg)
-{
-    for (int i = 0; i < l->n_scan; i++) {
-        hn_value *v = l->n->out[l->n_carried + i];
-        l->scan_bytes[i] = hn_plan_bytes(p, l->body->out[1 + l->n_carried + i].value);
-        if (l->scan_bytes[i] == HN_NO) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "scan output \"%s\" has slices of changing size", v->name);
-        p->buf[v->id] = l->scan[i] = hn_pb_heap_buf(p->pb, v->name, hn_pb_const(p->pb, 0));
-    }
-    if (l->n_scan) hn_pb_step_alloc(p->pb, l->scan, (uint32_t)l->n_scan);
-    return HONE_OK;
-}
-
-static hone_status loop_body(hn_planner *p, looping *l, hn_diag *dg)
-{
-    const int before = p->regs.n;
-    HN_TRY(hn_plan_graph(p, l->body, dg));
-    const int first = l->cond_param ? 1 : 0;
-    hn_value *cond = l->body->out[0].value;
-    const uint32_t buf = hn_plan_value(p, cond, dg);
-    if (buf == HN_NO) return dg->code;
-    hn_pb_step_read_to(p->pb, l->cond, buf, HN_NO, HN_BOOL);
-    if (l->cond_param) HN_TRY(copy_value(p, cond, l->carry[1], dg));
-    for (int i = 0; i < l->n_carried; i++)
-        HN_TRY(copy_value(p, l->body->out[1 + i].value, l->carry[2 * (first + i) + 1], dg));
-    for (int i = 0; i < l->n_scan; i++) {
-        const uint32_t src = hn_plan_value(p, l->body->out[1 + l->n_carried + i].value, dg);
-        if (src == HN_NO) return dg->code;
-        hn_pb_step_append(p->pb, l->scan[i], src, l->scan_bytes[i]);
-    }
-    forget_block(p, before);
-    return HONE_OK;
-}
-
-/* The hidden last result counts the turns: its symbol is the loop's own counter. */
-static void know_trips(hn_planner *p, const looping *l)
-{
-    const hn_value *trips = l->n->out[l->n->n_out - 1];
-    const hn_graph *root = p->b->g;
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == trips) hn_plan_know(p, root->value_dims.at[i].sym, l->iter);
-}
-
-static hone_status plan_loop(hn_planner *p, hn_node *n, hn_diag *dg)
-{
-    looping l = { .n = n, .body = n->body[0], .n_carried = (int)hn_attr_i(n, "n_carried") };
-    l.n_scan = l.body->n_out - 1 - l.n_carried;
-    l.carry = HN_NEW_N(p->b->a, uint32_t, 2 * (l.n_carried + 1));
-    l.scan = HN_NEW_N(p->b->a, uint32_t, l.n_scan + 1);
-    l.scan_bytes = HN_NEW_N(p->b->a, uint32_t, l.n_scan + 1);
-    if (!l.carry || !l.scan || !l.scan_bytes) return HN_NOMEM(dg);
-    HN_TRY(loop_head(p, &l, dg));
-    HN_TRY(scan_begin(p, &l, dg));
-    hn_pb_loop_begin(p->pb, &(hn_pb_loop){ .trip = l.trip, .cond = l.cond, .iter = l.iter, .iter_buf = l.iter_buf,
-                                           .carry = l.carry, .n_carry = (uint32_t)l.n_carry, .origin = origin(n) });
-    HN_TRY(loop_body(p, &l, dg));
-    hn_pb_loop_end(p->pb);
-    const int first = l.cond_param ? 1 : 0;
-    for (int i = 0; i < l.n_carried; i++) p->buf[n->out[i]->id] = l.carry[2 * (first + i)];
-    know_trips(p, &l);
+    for (int i = 0; i < n->n_out; i++)
+        if (f[i].buf != HN_NO) hn_plan_know_flexible(p, n->out[i], &f[i]);
     return HONE_OK;
 }
 
 hone_status hn_plan_control(hn_planner *p, hn_node *n, hn_diag *dg)
 {
     if (n->op == HN_OP_if) return plan_if(p, n, dg);
-    if (n->op == HN_OP_loop) return plan_loop(p, n, dg);
+    if (n->op == HN_OP_loop) return hn_plan_loop(p, n, dg);
     return HN_RAISE(dg, HONE_E_UNSUPPORTED, "operation \"%s\" has no plan on this target", hn_op_of(n)->name);
 }

@@ -33,10 +33,15 @@ static uint32_t read_symbol(hn_planner *p, hn_dim d)
     for (int i = 0; i < root->value_dims.n; i++) {
         if (root->value_dims.at[i].sym != d) continue;
         hn_value *v = root->value_dims.at[i].value;
+        const int elem = root->value_dims.at[i].elem;
         hn_diag dg = { 0 };
+        if (elem < 0) { /* an extent of the value itself: known from what it became, or set where it is made */
+            const hn_dim now = -1 - elem < v->type.rank ? v->type.dim[-1 - elem] : d;
+            return now == d ? HN_NO : hn_plan_dim(p, now);
+        }
         const uint32_t buf = hn_plan_value(p, v, &dg);
         if (buf == HN_NO) return HN_NO;
-        return hn_pb_step_read(p->pb, buf, hn_pb_const(p->pb, root->value_dims.at[i].elem), v->type.dtype);
+        return hn_pb_step_read(p->pb, buf, hn_pb_const(p->pb, elem), v->type.dtype);
     }
     return HN_NO;
 }

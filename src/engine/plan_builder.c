@@ -285,10 +285,10 @@ void hn_pb_check(hn_pb *b, hn_sop op, uint32_t x, uint32_t y, const char *what)
     const uint32_t operand[] = { x, y, 0 };
     const hn_sinst inst = { op, 0, x, y, hn_pb_str(b, what) };
 
-    if (known_early(b, op, operand))
+    if (b->depth < 0 && known_early(b, op, operand))
         hn_vec_push(b->arena, &b->prefix, inst);
     else
-        segment_push(b, inst);
+        segment_push(b, inst); /* a block that does not run fails nothing */
 }
 
 /* ---- buffers ---- */

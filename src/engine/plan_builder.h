@@ -45,7 +45,7 @@ void hn_pb_calc_to(hn_pb *b, uint32_t dst, hn_sop op, uint32_t x, uint32_t y, ui
 /** dst = extent of an input's axis, in the prefix. */
 void hn_pb_input_dim(hn_pb *b, uint32_t dst, uint32_t io, uint32_t axis);
 /** HN_S_CHECK_EQ or HN_S_CHECK_LE with what to say when it fails ("input \"x\" axis 1 and input \"y\" axis
- * 0"). */
+ * 0"). In the prefix where that is possible; inside a block, where the block runs. */
 void hn_pb_check(hn_pb *b, hn_sop op, uint32_t x, uint32_t y, const char *what);
 /** True when the register is known once shapes are set: a constant, or written by the prefix. */
 bool hn_pb_in_prefix(const hn_pb *b, uint32_t reg);

@@ -167,6 +167,24 @@ static hone_status infer_carried(hn_call *c, int i, hn_diag *dg)
     return HONE_OK;
 }
 
+static bool is_from_outside(void *user, hn_dim sym)
+{
+    const hn_graph *body = user, *root = body->root;
+
+    for (int i = 0; i < root->value_dims.n; i++)
+        if (root->value_dims.at[i].sym == sym && hn_graph_encloses(body, root->value_dims.at[i].value->graph))
+            return false;
+    return true;
+}
+
+/* An extent that means something around the body: one found in a turn is bound from the result itself. */
+static hone_status outside_dim(const hn_call *c, int out, int axis, hn_dim d, hn_dim *ret, hn_diag *dg)
+{
+    *ret = d;
+    if (hn_dim_each_sym(c->syms, d, is_from_outside, c->body[0])) return HONE_OK;
+    return hn_op_value_dim(c, out, HN_DIM_OF_AXIS(axis), d, ret, dg);
+}
+
 static hone_status infer_scan(hn_call *c, int i, hn_dim trips, hn_diag *dg)
 {
     const hn_value *v = c->body[0]->out[1 + i].value;
@@ -179,7 +197,7 @@ static hone_status infer_scan(hn_call *c, int i, hn_dim trips, hn_diag *dg)
     c->out[i].rank = v->type.rank + 1;
     c->out[i].dim[0] = trips;
     for (int d = 0; d < v->type.rank; d++)
-        c->out[i].dim[1 + d] = v->type.dim[d];
+        HN_TRY(outside_dim(c, i, 1 + d, v->type.dim[d], &c->out[i].dim[1 + d], dg));
     return HONE_OK;
 }
 

@@ -102,7 +102,7 @@ static hone_status set_sizes(hn_context *c, hn_diag *dg)
             (p->buf[i].flags & HN_BUF_GROWS))
             continue;
         const int64_t bytes = c->reg[p->buf[i].size];
-        if (bytes < 0)
+        if (bytes < 0 && kind != HN_BUF_ARENA) /* else an error where a step uses it: branches not taken do not matter */
             return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, i),
                             (long long)bytes);
         c->buf[i].bytes = bytes;
@@ -130,7 +130,7 @@ static hone_status plan_dynamic(hn_context *c, hn_diag *dg)
 
     for (uint32_t i = 0; i < p->n_buf; i++)
         if (p->buf[i].kind == HN_BUF_ARENA)
-            c->item[n++] = (hn_mp_item){ .bytes = c->buf[i].bytes,
+            c->item[n++] = (hn_mp_item){ .bytes = HN_MAX(c->buf[i].bytes, 0),
                                          .first = (int32_t)p->buf[i].first,
                                          .last = (int32_t)p->buf[i].last,
                                          .root = -1,
@@ -203,10 +203,7 @@ static hone_status reserve(hn_context *c, hn_diag *dg)
     for (uint32_t i = 0; i < p->n_step; i++) {
         const hn_step *s = &p->step[i];
         if (s->kind != HN_STEP_KERNEL || s->u.kernel.scratch == HN_NO) continue;
-        const int64_t bytes = c->reg[s->u.kernel.scratch];
-        if (bytes < 0)
-            return HN_RAISE(dg, HONE_E_SHAPE, "step %u needs %lld bytes of scratch", i, (long long)bytes);
-        most = HN_MAX(most, bytes);
+        most = HN_MAX(most, c->reg[s->u.kernel.scratch]); /* negative in a branch that is not taken */
     }
     HN_TRY(hn_queue_reserve(c->queue, (size_t)most, dg));
     c->scratch_bytes = most;

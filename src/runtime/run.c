@@ -16,6 +16,12 @@ static hone_status bad_part(const hn_context *c, uint32_t buf, hn_diag *dg)
                     (long long)c->buf[x->ref].bytes);
 }
 
+static hone_status bad_size(const hn_context *c, uint32_t buf, hn_diag *dg)
+{
+    return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, buf),
+                    (long long)c->buf[buf].bytes);
+}
+
 /* Address and size of a buffer now. */
 static hone_status locate(const hn_context *c, uint32_t buf, uint8_t **ret, int64_t *ret_bytes, hn_diag *dg)
 {
@@ -24,7 +30,7 @@ static hone_status locate(const hn_context *c, uint32_t buf, uint8_t **ret, int6
 
     if (x->kind != HN_BUF_PART) {
         *ret = st->ptr, *ret_bytes = st->bytes;
-        return HONE_OK;
+        return HN_UNLIKELY(st->bytes < 0) ? bad_size(c, buf, dg) : HONE_OK;
     }
     const int64_t at = c->reg[x->offset_reg], bytes = c->reg[x->size];
     const hn_buf_state *whole = &c->buf[x->ref];
