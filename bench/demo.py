@@ -59,7 +59,8 @@ def one_model(model, args, say):
         want = reference(model, files, row)
         say(f"{model.name}: tuning for {args.budget} s")
         tune(model, args, files, default, tuned, cache, row)
-    engines = {} if row["error"] else {"default": default, "tuned": tuned}
+    # An empty route is the default engine: one candidate, not measured twice.
+    engines = {} if row["error"] else {"default": default, **({"tuned": tuned} if row["route"] else {})}
     say(f"{model.name}: racing against {' and '.join(PEER_TITLE.values())}")
     race(model, args, files, engines, want, row, work)
     return row
@@ -107,11 +108,13 @@ def race(model, args, files, engines, want, row, work):
     for p in PEERS:
         if p in blocks:
             row["peers"][p] = {"ms": contest.median_ms(blocks[p]), "err": contest.worst_error(outputs[p], want)}
+    if "default" in blocks and "tuned" not in engines:
+        blocks["tuned"], outputs["tuned"] = blocks["default"], outputs["default"]
     if "default" in blocks and "tuned" in blocks:
         row["default_ms"], row["tuned_ms"] = (contest.median_ms(blocks[n]) for n in ("default", "tuned"))
         row["speedup"], row["speedup_lo"], row["speedup_hi"] = contest.ratio(blocks["default"], blocks["tuned"])
         row["err"] = max(contest.worst_error(outputs[n], want) for n in ("default", "tuned"))
-        row["load_ms"] = next(c.load["load_ns"] for c in racers if c.name == "tuned") / 1e6
+        row["load_ms"] = next(c.load["load_ns"] for c in racers if c.name in engines) / 1e6
 
 
 def sig(x, digits=3):
