@@ -169,7 +169,6 @@ def stages(long):
         ("models", script_stage([sys.executable, "tests/zoo/run.py", "--set", "smoke"])),
         ("conformance", script_stage([sys.executable, "tests/conformance/run.py"])),
         ("examples", script_stage([sys.executable, "tests/examples/run.py"])),
-        ("cli", script_stage([sys.executable, "tests/cli/run.py"])),
     ]
     if long:
         out += [
@@ -183,7 +182,7 @@ def stages(long):
 
 
 NEEDS = {"models": "tests/zoo/run.py", "models-all": "tests/zoo/run.py", "conformance": "tests/conformance/run.py",
-         "cli": "tests/cli/run.py", "fuzz": "scripts/fuzz.py", "bench-scripts": "tests/bench/test_bench.py"}
+         "fuzz": "scripts/fuzz.py", "bench-scripts": "tests/bench/test_bench.py"}
 
 
 def is_there(name):
