@@ -150,3 +150,17 @@ TEST(normalised_lines)
     hn_check_graph("sym n [1,40,90]\nin x f32[6,n]  in m f32[6,n]\ny = layer_norm(x)  z = softmax(m)\nout y  out z",
                    &(hn_run_opts){ .sym = 77, .measure = true });
 }
+
+TEST(recurrent_layers)
+{
+    EACH("in x f32[7,3,10]  const w f32[1,80,10]  const r f32[1,80,20]  const b f32[1,160]  in h f32[1,3,20]  in c f32[1,3,20]\n"
+         "y, yh, yc = lstm(x, w, r, b, _, h, c) {hidden=20, direction=%s}\nout y  out yh  out yc", "forward", "reverse");
+    hn_check_graph("in x f32[7,3,10]  const w f32[2,128,10]  const r f32[2,128,32]  const b f32[2,256]\n"
+                   "y, yh, yc = lstm(x, w, r, b) {hidden=32, direction=bidirectional, acts=\"Sigmoid,Tanh,Tanh\"}\nout y  out yh", NULL);
+    hn_check_graph("in x f32[7,3,10]  in w f32[1,80,10]  in r f32[1,80,20]  in b f32[1,160]\n"
+                   "y, yh, yc = lstm(x, w, r, b)\nout y  out yh  out yc", NULL);
+    EACH("in x f32[6,5,11]  const w f32[2,48,11]  const r f32[2,48,16]  %s b f32[2,96]  in h f32[2,5,16]\n"
+         "y, yh = gru(x, w, r, b, _, h) {hidden=16, direction=bidirectional, linear_before_reset=1}\nout y  out yh", "const", "in");
+    hn_check_graph("sym s [1,9,30]\nin x f32[s,1,24]  const w f32[1,256,24]  const r f32[1,256,64]\n"
+                   "y, yh, yc = lstm(x, w, r)\nout y  out yh", &(hn_run_opts){ .sym = 5, .measure = true });
+}
