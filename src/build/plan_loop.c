@@ -87,17 +87,26 @@ static hone_status first_condition(hn_planner *p, looping *l, hn_value *cond, hn
     return HONE_OK;
 }
 
+/* The turn's number, and behind the loop how many there were. */
+static void make_count(hn_planner *p, looping *l)
+{
+    hn_value *iter = l->body->in[0], *trips = l->n->out[l->n->n_out - 1];
+    l->iter = hn_pb_var(p->pb, 0);
+    l->iter_buf = HN_NO;
+    if (!iter->n_uses && !trips->n_uses) return;
+    l->iter_buf = hn_pb_arena_buf(p->pb, trips->name, hn_pb_const(p->pb, 8), 64);
+    p->buf[iter->id] = p->buf[trips->id] = l->iter_buf;
+}
+
 static hone_status loop_head(hn_planner *p, looping *l, hn_diag *dg)
 {
     hn_node *n = l->n;
     hn_graph *body = l->body;
     hn_value *trip = hn_in(n, 0), *cond = hn_in(n, 1);
-    l->trip = l->iter_buf = HN_NO;
-    l->iter = hn_pb_var(p->pb, 0);
+    l->trip = HN_NO;
     if (trip) HN_TRY(hn_plan_read(p, trip, &l->trip, dg));
     HN_TRY(first_condition(p, l, cond, dg));
-    if (body->in[0]->n_uses)
-        p->buf[body->in[0]->id] = l->iter_buf = hn_pb_arena_buf(p->pb, body->in[0]->name, hn_pb_const(p->pb, 8), 64);
+    make_count(p, l);
     l->cond_param = body->in[1]->n_uses > 0;
     if (l->cond_param && !cond) cond = constant_true(n->graph);
     if (l->cond_param && !cond) return HN_NOMEM(dg);
@@ -225,7 +234,7 @@ static hone_status begin(hn_planner *p, const looping *l, hn_diag *dg)
 
 hone_status hn_plan_loop(hn_planner *p, hn_node *n, hn_diag *dg)
 {
-    looping l = { .n = n, .body = n->body[0], .n_carried = (int)hn_attr_i(n, "n_carried") };
+    looping l = { .n = n, .body = n->body[0], .n_carried = n->n_in - 2 };
     l.n_scan = l.body->n_out - 1 - l.n_carried;
     l.carry = HN_NEW_N(p->b->a, carried, l.n_carried + 2);
     l.scan = HN_NEW_N(p->b->a, scan, l.n_scan + 1);

@@ -198,7 +198,7 @@ typedef struct hn_step {
          * iter = i;
          *
          * trip and cond are read before each turn. iter_buf, where present, is an i64 scalar set to i for the
-         * body. A carry is a pair of buffers (in, out) of one kind, ARENA or HEAP, that trade places after
+         * body and after the loop. A carry is a pair of buffers (in, out) of one kind, ARENA or HEAP, that trade places after
          * each turn: what the body wrote to `out` is what it reads from `in` next time. Readers after the
          * loop read `in`.
          */

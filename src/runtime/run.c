@@ -199,7 +199,8 @@ static hone_status run_loop(hn_context *c, const hn_step *s, uint32_t i, hn_diag
             return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled in turn %lld of a loop", (long long)turn);
     }
     if (s->u.loop.iter != HN_NO) c->reg[s->u.loop.iter] = turn;
-    return HONE_OK;
+    if (s->u.loop.iter_buf == HN_NO) return HONE_OK;
+    return hn_queue_write(c->queue, c->buf[s->u.loop.iter_buf].ptr, &turn, sizeof(turn), dg);
 }
 
 static hone_status run_step(hn_context *c, const hn_step *s, uint32_t i, hn_diag *dg)
