@@ -44,6 +44,8 @@ void cli_print_json(cJSON *j);
 /** A progress callback: a line that rewrites itself on a terminal, nothing in a pipe. */
 bool cli_progress(void *user, const char *phase, int64_t done, int64_t total, double elapsed_s, double remaining_s);
 double cli_now(void);
+/** Hold a text until the program ends (options and words that outlive their maker); yields it, NULL too. */
+char *cli_keep(char *text);
 
 /* ---- tensors and .npy files ---- */
 /** NULL or why not. data is malloc'd. */

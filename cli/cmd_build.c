@@ -8,7 +8,7 @@ static const char *default_output(const char *model)
 {
     const char *slash = strrchr(model, '/'), *base = slash ? slash + 1 : model, *dot = strrchr(base, '.');
     const size_t n = dot ? (size_t)(dot - base) : strlen(base);
-    char *s = malloc(n + 6);
+    char *s = cli_keep(malloc(n + 6));
     if (s) snprintf(s, n + 6, "%.*s.hone", (int)n, base);
     return s;
 }

@@ -127,7 +127,7 @@ static const flag flags[] = {
 static bool add(words *w, const char *s)
 {
     if (!s || w->n == MAX_WORDS) return false;
-    w->at[w->n] = strdup(s); /* words live as long as the program */
+    w->at[w->n] = cli_keep(strdup(s));
     return w->at[w->n++] != NULL;
 }
 
@@ -171,7 +171,7 @@ static shape *shape_of(plan *p, const char *name)
 /* "x:1x3x224x224,mask:1x64" for the kinds of bound from lo to hi. */
 static bool take_shapes(plan *p, const char *list, int lo, int hi)
 {
-    char *text = strdup(list), *save = NULL, *name, *dims;
+    char *text = cli_keep(strdup(list)), *save = NULL, *name, *dims;
     if (!text) return false;
     for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         if (!split(item, &name, &dims)) return false;
@@ -184,7 +184,7 @@ static bool take_shapes(plan *p, const char *list, int lo, int hi)
 
 static bool take_inputs(plan *p, const char *list)
 {
-    char *text = strdup(list), *save = NULL, *name, *file, word[4096];
+    char *text = cli_keep(strdup(list)), *save = NULL, *name, *file, word[4096];
     if (!text) return false;
     for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         if (!split(item, &name, &file)) return false;
@@ -197,7 +197,7 @@ static bool take_inputs(plan *p, const char *list)
 /* "workspace:512" in MiB, or with a suffix B, K, M or G; other pools are a device's. */
 static bool take_pools(plan *p, const char *list)
 {
-    char *text = strdup(list), *save = NULL, *name, *size, word[32];
+    char *text = cli_keep(strdup(list)), *save = NULL, *name, *size, word[32];
     if (!text) return false;
     for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         if (!split(item, &name, &size)) return false;
@@ -221,7 +221,7 @@ static bool take_pools(plan *p, const char *list)
 static const char *read_text(const char *path)
 {
     FILE *f = fopen(path, "r");
-    char *s = f ? calloc(1, 65536) : NULL;
+    char *s = f ? cli_keep(calloc(1, 65536)) : NULL;
     if (s) {
         s[fread(s, 1, 65535, f)] = 0;
         s[strcspn(s, "\r\n")] = 0;

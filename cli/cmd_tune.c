@@ -65,7 +65,9 @@ static int run(int argc, char **argv)
     hone_tensor in[CLI_MAX_IO] = { 0 };
     if (o.n_input && given_inputs(&o, in, &err)) return cli_fail(&o, err);
     if (o.n_input) t.input = in;
-    if (hone_tune(o.positional, &o.model, &t, o.output, &r, &err)) return cli_fail(&o, err);
+    const hone_status s = hone_tune(o.positional, &o.model, &t, o.output, &r, &err);
+    cli_free_tensors(in, CLI_MAX_IO);
+    if (s) return cli_fail(&o, err);
     print_summary(&o, hone_report_json(r), o.dry_run ? NULL : o.output);
     hone_report_free(r);
     return 0;

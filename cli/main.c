@@ -81,6 +81,14 @@ void cli_print_json(cJSON *j)
     cJSON_Delete(j);
 }
 
+char *cli_keep(char *text)
+{
+    static char *kept[1024];
+    static int n;
+    if (text && n < (int)(sizeof kept / sizeof kept[0])) kept[n++] = text;
+    return text;
+}
+
 double cli_now(void)
 {
     struct timespec t;

@@ -95,7 +95,7 @@ static bool parse_shape(cli_options *o, const char *text)
         if (r < 0 || (rank >= 0 && r != rank)) return false;
         rank = r;
     }
-    char *name = strndup(text, (size_t)(eq - text)); /* lives as long as the program */
+    char *name = cli_keep(strndup(text, (size_t)(eq - text)));
     o->profile[i] = (hone_profile){ name, rank, o->profile_dim[i][0], o->profile_dim[i][1], o->profile_dim[i][2] };
     o->model.n_profile++;
     return name != NULL;
@@ -105,7 +105,7 @@ static bool parse_input(cli_options *o, const char *text)
 {
     const char *eq = strrchr(text, '=');
     if (!eq || o->n_input == 64) return false;
-    o->input_name[o->n_input] = strndup(text, (size_t)(eq - text));
+    o->input_name[o->n_input] = cli_keep(strndup(text, (size_t)(eq - text)));
     o->input_file[o->n_input++] = eq + 1;
     return true;
 }
@@ -115,7 +115,7 @@ static const char *join(const char *a, const char *b)
 {
     if (!a) return b;
     const size_t n = strlen(a) + strlen(b) + 2;
-    char *s = malloc(n);
+    char *s = cli_keep(malloc(n));
     if (s) snprintf(s, n, "%s %s", a, b);
     return s;
 }

@@ -58,8 +58,7 @@ TEST(gemm_runtime_plain)
 TEST(gemm_runtime_transposed)
 {
     static const char *const text[] = {
-        "in x f32[3,37,20]  in y f32[3,50,20]  in s f32[3,37,50]\nz = matmul(x, y) {trans_b=1}  q = mul(z, "
-        "s)\nout q",
+        "in x f32[3,37,20]  in y f32[3,50,20]  in s f32[3,37,50]\nz = matmul(x, y) {trans_b=1}  q = mul(z, s)\nout q",
         "in x f32[3,20,37]  in y f32[3,20,50]\nz = matmul(x, y) {trans_a=1}\nout z",
         "in x f32[2,33,40]  in y f32[64,33]\nz = matmul(x, y) {trans_a=1, trans_b=1}\nout z",
     };
