@@ -74,14 +74,14 @@ static hn_tdesc concrete(const fixture *f, const hn_tdesc *d)
     return r;
 }
 
-static void fill(hn_tensor *x, hn_rng *rng)
+static void fill(hn_tensor *x, hn_rng *rng, bool small)
 {
     for (int64_t i = 0; i < hn_tensor_numel(x); i++) {
         if (hn_dtype_is_float(x->type.dtype)) {
             const double v = hn_rng_normal(rng);
             hn_narrow_f64(x->type.dtype, &v, 1, x->data, i, true);
         } else {
-            const int64_t v = (int64_t)(hn_rng_u64(rng) >> 20);
+            const int64_t v = small ? (int64_t)hn_rng_below(rng, 4) : (int64_t)(hn_rng_u64(rng) >> 20);
             hn_narrow_i64(x->type.dtype, &v, 1, x->data, i);
         }
     }
@@ -103,7 +103,7 @@ static void make(hn_test *t, fixture *f, const fast_case *c, bool evaluate)
         const bool constant = v->name[0] == 'w' || v->name[0] == 'b';
         const hn_tdesc d = concrete(f, &v->type);
         CHECK_OK(hn_tensor_init(&f->in[i], &d, &dg), &dg);
-        fill(&f->in[i], &rng);
+        fill(&f->in[i], &rng, v->name[0] == 'i');
         f->data[i] = NULL;
         if (constant) {
             f->data[i] = HN_NEW(t->arena, hn_data);
@@ -155,7 +155,7 @@ static int64_t stored_elems(const fixture *f, const hn_value *v)
 
 typedef struct buffers {
     uint8_t *in[MAX_BUF], *out[MAX_BUF], *temp[MAX_BUF], *blob[MAX_BUF];
-    int64_t out_bytes[MAX_BUF], temp_bytes[MAX_BUF];
+    int64_t in_bytes[MAX_BUF], out_bytes[MAX_BUF], temp_bytes[MAX_BUF];
 } buffers;
 
 static uint8_t *guarded(hn_test *t, int64_t bytes, int fill_byte)
@@ -183,7 +183,8 @@ static void make_buffers(hn_test *t, const fixture *f, const hn_tactic_def *td, 
         const hn_value *v = f->g->in[i];
         const hn_tdesc d = concrete(f, &v->type);
         const int64_t size = hn_dtype_bits(v->type.dtype) / 8, n = hn_tensor_numel(&f->in[i]);
-        b->in[i] = guarded(t, stored_elems(f, v) * size, 0);
+        b->in_bytes[i] = stored_elems(f, v) * size;
+        b->in[i] = guarded(t, b->in_bytes[i], 0);
         for (int64_t k = 0; k < n; k++)
             memcpy(b->in[i] + offset_of(&v->layout, &d, k) * size, (uint8_t *)f->in[i].data + k * size,
                    (size_t)size);
@@ -388,6 +389,77 @@ void fast_check(hn_test *t, const fast_case *c, const char *tactic)
     }
     free(q);
     unmake(&f);
+}
+
+/* ---- every tactic ---- */
+static int64_t buffer_bytes(const buffers *b, const hn_emission *e, hn_ref ref)
+{
+    switch (ref.kind) {
+    case HN_REF_IN: return b->in_bytes[ref.index];
+    case HN_REF_OUT: return b->out_bytes[ref.index];
+    case HN_REF_TEMP: return b->temp_bytes[ref.index];
+    default: return (int64_t)e->blobs.at[ref.index].bytes;
+    }
+}
+
+static void interpret(const fixture *f, const hn_emission *e, const buffers *b)
+{
+    hn_diag dg = { 0 };
+    for (int i = 0; i < f->g->n_out; i++)
+        memset(b->out[i], 0xFF, (size_t)b->out_bytes[i]);
+    for (int i = 0; i < e->launches.n; i++) {
+        const hn_kcall *k = &e->launches.at[i];
+        hn_kmem mem[MAX_BUF];
+        int64_t arg[32];
+        for (int a = 0; a < hn_kfunc_n_params(&k->func); a++)
+            mem[a] = (hn_kmem){ buffer(b, k->buf[a]), buffer_bytes(b, e, k->buf[a]) };
+        for (int a = 0; a < k->func.n_arg; a++) {
+            arg[a] = k->arg[a];
+            if (!hn_dim_is_const(k->arg[a])) CHECK(hn_dim_eval(f->g->syms, k->arg[a], f->sym, &arg[a]));
+        }
+        CHECK_OK(hn_kfunc_run(&k->func, mem, arg, 0, hn_kfunc_parallel(&k->func, arg), 0, &dg), &dg);
+    }
+}
+
+static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, const hn_tactic_def *td,
+                              const hn_target *tg, const int64_t *p)
+{
+    hn_diag dg = { 0 };
+    hn_emission e = { .arena = t->arena };
+    buffers b;
+    memset(&b, 0, sizeof b);
+    check_point(t, f, c, td, tg, p);
+    const char *name = hn_arena_printf(t->arena, "%s, interpreted", name_of(t, td, f, tg, p));
+    hn_test_note("%s, case %.300s", name, c->text);
+    CHECK_OK(td->emit(&f->r, tg, p, &e, &dg), &dg);
+    make_buffers(t, f, td, tg, p, &e, &b);
+    interpret(f, &e, &b);
+    for (int i = 0; i < f->g->n_out; i++)
+        compare(f, &b, i, c->tol > 0 ? c->tol : 2e-6, name);
+}
+
+void fast_every(hn_test *t, const fast_case *c)
+{
+    hn_target tg[N_TARGET];
+    const int n = targets(tg);
+    points *q = malloc(sizeof *q);
+    fixture f;
+    int n_fit = 0;
+    CHECK(q);
+    make(t, &f, c, true);
+    for (int k = 0; k < n * hn_tactic_count(); k++) {
+        const hn_target *g = &tg[k % n];
+        const hn_tactic_def *td = hn_tactic_at(k / n);
+        if (td->arch != g->arch || !hn_target_has(g, td->needs) || td->fits(&f.r, g) != HN_FIT_YES) continue;
+        q->n = hn_tactic_points(td, &f.r, g, MAX_POINTS, q->p, q->ns);
+        const int tries = HN_MIN(q->n, c->n_point ? c->n_point : 3);
+        for (int i = 0; i < tries; i++)
+            check_point_twice(t, &f, c, td, g, q->p[tries > 1 ? i * (q->n - 1) / (tries - 1) : 0]);
+        n_fit += tries;
+    }
+    if (!n_fit) FAIL("no tactic fits");
+    unmake(&f);
+    free(q);
 }
 
 void fast_refuses(hn_test *t, const fast_case *c, const char *tactic, hn_fit why)

@@ -18,6 +18,12 @@ typedef struct fast_case {
 
 /** Check on AVX2 and AVX-512 where the machine has them; fails unless the tactic fits and has a point. */
 void fast_check(hn_test *t, const fast_case *c, const char *tactic);
+/**
+ * Every tactic that fits the region, points spread over its ranking: compiled as fast_check does, and in the interpreter, which
+ * sees reads past an end and scratch read before it is written. Fails when none fits. Numbers in operands whose names start
+ * with i are 0..3.
+ */
+void fast_every(hn_test *t, const fast_case *c);
 /** The tactic must refuse for this reason. */
 void fast_refuses(hn_test *t, const fast_case *c, const char *tactic, hn_fit why);
 /** With $HONE_BENCH set: time the best-ranked points in turns, print percent of the peak measured beside
