@@ -1,12 +1,21 @@
-/* Dtypes that the kernel IR does not know: floats of 8 and 4 bits, integers of 4 and 2. They are stored in u8 buffers, whole
- * or packed, and computed in f32, i8 and u8. A code is an element's bits in the low end of a u8. */
+/* Dtypes that the kernel IR does not know: floats of 8 and 4 bits, integers of 4 and 2. They are stored in u8
+ * buffers, whole or packed, and computed in f32, i8 and u8. A code is an element's bits in the low end of a
+ * u8. */
 #include "tactic/lower_int.h"
 
 bool hn_small_is(hn_dtype t)
 {
     switch (t) {
-    case HN_F8E4M3FN: case HN_F8E4M3FNUZ: case HN_F8E5M2: case HN_F8E5M2FNUZ: case HN_F8E8M0: case HN_F4E2M1:
-    case HN_I4: case HN_U4: case HN_I2: case HN_U2:
+    case HN_F8E4M3FN:
+    case HN_F8E4M3FNUZ:
+    case HN_F8E5M2:
+    case HN_F8E5M2FNUZ:
+    case HN_F8E8M0:
+    case HN_F4E2M1:
+    case HN_I4:
+    case HN_U4:
+    case HN_I2:
+    case HN_U2:
         return true;
     default:
         return false;
@@ -60,10 +69,14 @@ typedef struct format {
 static format format_of(hn_dtype t)
 {
     switch (t) {
-    case HN_F8E4M3FN: return (format){ 3, 7, 0x7E, 0, 0x7F, false };
-    case HN_F8E4M3FNUZ: return (format){ 3, 8, 0x7F, 0, 0x80, true };
-    case HN_F8E5M2: return (format){ 2, 15, 0x7B, 0x7C, 0x7E, false };
-    default: return (format){ 2, 16, 0x7F, 0, 0x80, true };
+    case HN_F8E4M3FN:
+        return (format){ 3, 7, 0x7E, 0, 0x7F, false };
+    case HN_F8E4M3FNUZ:
+        return (format){ 3, 8, 0x7F, 0, 0x80, true };
+    case HN_F8E5M2:
+        return (format){ 2, 15, 0x7B, 0x7C, 0x7E, false };
+    default:
+        return (format){ 2, 16, 0x7F, 0, 0x80, true };
     }
 }
 
@@ -84,18 +97,20 @@ static hn_kv sign_bit(hn_lower *l, hn_kv x, int place)
     return hn_kb_select(b, minus, i32_of(l, x, (int64_t)1 << place), i32_of(l, x, 0));
 }
 
-/* Nearest-even code of |x| as if exponents had no end: normal numbers by adding half of what is cut off to the bits,
- * subnormal ones by rounding to a multiple of the smallest. */
+/* Nearest-even code of |x| as if exponents had no end: normal numbers by adding half of what is cut off to
+ * the bits, subnormal ones by rounding to a multiple of the smallest. */
 static hn_kv round_code(hn_lower *l, hn_kv x, const format *f)
 {
     hn_kb *b = l->b;
     const int cut = 23 - f->man;
     const hn_kv a = magnitude_bits(l, x), odd = hn_kb_and(b, hn_kb_shr(b, a, cut), i32_of(l, x, 1));
     const hn_kv up = hn_kb_add(b, hn_kb_add(b, a, i32_of(l, x, ((int64_t)1 << (cut - 1)) - 1)), odd);
-    const hn_kv normal = hn_kb_sub(b, hn_kb_shr(b, up, cut), i32_of(l, x, (int64_t)(127 - f->bias) << f->man));
+    const hn_kv normal =
+        hn_kb_sub(b, hn_kb_shr(b, up, cut), i32_of(l, x, (int64_t)(127 - f->bias) << f->man));
     const hn_kv is_tiny = hn_kb_lt(b, a, i32_of(l, x, (int64_t)(128 - f->bias) << 23));
     const hn_kv near = hn_kb_select(b, is_tiny, hn_kb_abs(b, x), hn_kb_like(b, x, 0));
-    const hn_kv steps = hn_kb_un(b, HN_KOP_RINT, hn_kb_mul(b, near, hn_kb_like(b, x, (double)(1 << (f->bias - 1 + f->man)))));
+    const hn_kv steps =
+        hn_kb_un(b, HN_KOP_RINT, hn_kb_mul(b, near, hn_kb_like(b, x, (double)(1 << (f->bias - 1 + f->man)))));
     return hn_kb_select(b, is_tiny, hn_kb_cast(b, steps, HN_I32), normal);
 }
 
@@ -149,9 +164,12 @@ hn_kv hn_small_encode(hn_lower *l, hn_kv x, hn_dtype t, bool saturate)
         const int64_t mask = (1 << hn_dtype_bits(t)) - 1;
         return hn_kb_and(b, code, hn_kb_int(b, HN_U8, hn_kb_lanes(b, x), mask));
     }
-    if (t == HN_F8E8M0) code = encode_e8m0(l, x, saturate);
-    else if (t == HN_F4E2M1) code = encode_f4(l, x);
-    else code = encode_f8(l, x, t, saturate);
+    if (t == HN_F8E8M0)
+        code = encode_e8m0(l, x, saturate);
+    else if (t == HN_F4E2M1)
+        code = encode_f4(l, x);
+    else
+        code = encode_f8(l, x, t, saturate);
     return hn_kb_cast(b, code, HN_U8);
 }
 
@@ -179,7 +197,8 @@ hn_kv hn_small_load_packed(hn_lower *l, int buf, hn_kv at, hn_dtype t, hn_kv mas
 {
     hn_kb *b = l->b;
     const hn_kv byte = hn_kb_shr(b, at, log2_per_byte(t));
-    const hn_kv x = hn_kb_lanes(b, at) > 1 ? hn_kb_gather(b, buf, byte, mask) : hn_kb_loadm(b, buf, byte, 1, mask);
+    const hn_kv x =
+        hn_kb_lanes(b, at) > 1 ? hn_kb_gather(b, buf, byte, mask) : hn_kb_loadm(b, buf, byte, 1, mask);
     const hn_kv low = hn_kb_bin(b, HN_KOP_SHR, hn_kb_cast(b, x, HN_I32), shift_of(l, at, t));
     const hn_kv code = hn_kb_and(b, low, i32_of(l, low, (1 << hn_dtype_bits(t)) - 1));
     return hn_small_decode(l, hn_kb_cast(b, code, HN_U8), t);

@@ -1,4 +1,5 @@
-/* Tactics that always fit, point by point, compiled and interpreted: tile edges, axes of one and none, layouts, dtypes. */
+/* Tactics that always fit, point by point, compiled and interpreted: tile edges, axes of one and none,
+ * layouts, dtypes. */
 #include "fast_run.h"
 
 /* The case's text with `n` for every %d. */
@@ -9,19 +10,22 @@ static void sized(hn_test *t, const char *form, const char *root, const int *n, 
         fast_every(t, &(fast_case){ .text = text, .root = root, .tol = 1e-5 });
     }
 }
-#define SIZES(form, root, ...)                                                                              \
-    do {                                                                                                    \
-        static const int size_[] = { __VA_ARGS__ };                                                         \
-        sized(t, form, root, size_, HN_COUNT(size_));                                                       \
+#define SIZES(form, root, ...)                                                                               \
+    do {                                                                                                     \
+        static const int size_[] = { __VA_ARGS__ };                                                          \
+        sized(t, form, root, size_, HN_COUNT(size_));                                                        \
     } while (0)
 #define EDGES 1, 2, 15, 16, 17, 31, 67
 
 TEST(pointwise_edges)
 {
-    SIZES("in x f32[3,%d]  in y f32[3,%d]\na = add(x, y)  b = exp(a)  c = mul(b, x)\nout c  out a", "mul", EDGES, 0);
+    SIZES("in x f32[3,%d]  in y f32[3,%d]\na = add(x, y)  b = exp(a)  c = mul(b, x)\nout c  out a", "mul",
+          EDGES, 0);
     SIZES("in x f32[3,%d]  in y f32[3,1]\na = add(x, y)  b = tanh(a)\nout b", "tanh", EDGES);
     SIZES("in x f64[%d]  in y f64[%d]\na = sub(x, y)\nout a", "sub", EDGES, 8);
-    fast_every(t, &(fast_case){ .text = "in x f16[5,33]\na = sigmoid(x)  b = cast(a) {to=f32}\nout b", .root = "cast", .tol = 1e-3 });
+    fast_every(t, &(fast_case){ .text = "in x f16[5,33]\na = sigmoid(x)  b = cast(a) {to=f32}\nout b",
+                                .root = "cast",
+                                .tol = 1e-3 });
 }
 
 TEST(view_edges)
@@ -33,7 +37,8 @@ TEST(view_edges)
 
 TEST(reduction_edges)
 {
-    SIZES("in x f32[5,%d]  in y f32[5,%d]\nm = mul(x, y)  a = reduce_sum(m) {axes=[1]}  b = relu(a)\nout b", "reduce_sum", EDGES, 129);
+    SIZES("in x f32[5,%d]  in y f32[5,%d]\nm = mul(x, y)  a = reduce_sum(m) {axes=[1]}  b = relu(a)\nout b",
+          "reduce_sum", EDGES, 129);
     SIZES("in x f32[5,%d,3]\na = reduce_max(x) {axes=[1]}\nout a", "reduce_max", EDGES);
     SIZES("in x f32[5,7,%d]\na = reduce_min(x) {axes=[0,1], keepdims=0}\nout a", "reduce_min", EDGES, 300);
     SIZES("in x i32[5,%d]\na = reduce_prod(x) {axes=[1]}\nout a", "reduce_prod", 3, 17);
@@ -50,7 +55,8 @@ TEST(line_edges)
 {
     SIZES("in x f32[5,%d]\na = softmax(x) {axis=1}\nout a", "softmax", EDGES, 64, 129);
     SIZES("in x f32[5,%d]\na = log_softmax(x) {axis=0}\nout a", "log_softmax", EDGES);
-    SIZES("in x f32[5,%d]  in s f32[%d]  in c f32[%d]\na = layer_norm(x, s, c)\nout a", "layer_norm", 2, 15, 16, 17, 67, 128);
+    SIZES("in x f32[5,%d]  in s f32[%d]  in c f32[%d]\na = layer_norm(x, s, c)\nout a", "layer_norm", 2, 15,
+          16, 17, 67, 128);
     SIZES("in x f32[5,%d]  in s f32[%d]\na = rms_norm(x, s)\nout a", "rms_norm", EDGES);
     SIZES("in x f32[4,%d]\na = cumsum(x) {axis=1}\nout a", "cumsum", EDGES);
     SIZES("in x f32[4,%d]\na = cumsum(x) {axis=0, reverse=1}\nout a", "cumsum", EDGES);
@@ -64,13 +70,16 @@ TEST(sorting_edges)
 
 TEST(scatter_edges)
 {
-    SIZES("in x f32[4,%d]  in i i64[9,1]  in u f32[9,%d]\ny = scatter_nd(x, i, u) {reduction=add}\nout y", "scatter_nd", EDGES);
-    SIZES("in x f32[4,%d]  in i i64[3,%d]  in u f32[3,%d]\ny = scatter_elements(x, i, u) {axis=0}\nout y", "scatter_elements", EDGES);
+    SIZES("in x f32[4,%d]  in i i64[9,1]  in u f32[9,%d]\ny = scatter_nd(x, i, u) {reduction=add}\nout y",
+          "scatter_nd", EDGES);
+    SIZES("in x f32[4,%d]  in i i64[3,%d]  in u f32[3,%d]\ny = scatter_elements(x, i, u) {axis=0}\nout y",
+          "scatter_elements", EDGES);
 }
 
 TEST(joining_edges)
 {
-    SIZES("in x f32[3,%d]  in y f32[3,%d]  in z f32[3,2]\na = concat(x, y, z) {axis=1}\nout a", "concat", EDGES);
+    SIZES("in x f32[3,%d]  in y f32[3,%d]  in z f32[3,2]\na = concat(x, y, z) {axis=1}\nout a", "concat",
+          EDGES);
     SIZES("in x f32[2,%d,5]  in y f32[2,3,5]\na = concat(x, y) {axis=1}\nout a", "concat", EDGES);
 }
 
@@ -78,25 +87,37 @@ TEST(pool_edges)
 {
     static const char *const layout[] = { NULL, "acdb" };
     for (int i = 0; i < 2; i++) {
-        const char *text = "in x f32[2,17,9,8]\nm = max_pool(x) {kernel=[3,2], stride=[2,2], pad_begin=[1,0], pad_end=[1,0], dim=[5,4]}\n"
+        const char *text = "in x f32[2,17,9,8]\nm = max_pool(x) {kernel=[3,2], stride=[2,2], "
+                           "pad_begin=[1,0], pad_end=[1,0], dim=[5,4]}\n"
                            "r = relu(m)\nout r";
         fast_every(t, &(fast_case){ .text = text, .root = "max_pool", .layout = layout[i] });
-        text = "in x f32[2,17,9,8]\nm = avg_pool(x) {kernel=[3,3], stride=[1,2], pad_begin=[1,1], pad_end=[1,1], dim=[9,4]}\nout m";
+        text = "in x f32[2,17,9,8]\nm = avg_pool(x) {kernel=[3,3], stride=[1,2], pad_begin=[1,1], "
+               "pad_end=[1,1], dim=[9,4]}\nout m";
         fast_every(t, &(fast_case){ .text = text, .root = "avg_pool", .layout = layout[i] });
     }
-    fast_every(t, &(fast_case){ .text = "in x f32[2,3,9]\ny, k = max_pool(x) {kernel=[3], stride=[3], dim=[3]}\nout y  out k", .root = "max_pool" });
+    fast_every(
+        t, &(fast_case){
+               .text = "in x f32[2,3,9]\ny, k = max_pool(x) {kernel=[3], stride=[3], dim=[3]}\nout y  out k",
+               .root = "max_pool" });
 }
 
 TEST(recurrent_edges)
 {
     static const char form[] = "in x f32[4,3,5]  in w f32[1,%s,5]  in r f32[1,%s,%d]  in b f32[1,%s]\n"
                                "y, h, c = lstm(x, w, r, b)\nout y  out h  out c";
-    static const struct { const char *g, *b; int h; } at[] = { { "64", "128", 16 }, { "68", "136", 17 }, { "4", "8", 1 } };
+    static const struct {
+        const char *g, *b;
+        int h;
+    } at[] = { { "64", "128", 16 }, { "68", "136", 17 }, { "4", "8", 1 } };
     for (int i = 0; i < HN_COUNT(at); i++) {
         const char *text = hn_arena_printf(t->arena, form, at[i].g, at[i].g, at[i].h, at[i].b);
         fast_every(t, &(fast_case){ .text = text, .root = "lstm", .tol = 1e-5, .n_point = 4 });
     }
-    fast_every(t, &(fast_case){ .text = "sym s [1,4,9]\nin x f32[s,3,5]  in w f32[2,60,5]  in r f32[2,60,20]\n"
-                                        "y, h = gru(x, w, r) {direction=bidirectional, linear_before_reset=1}\nout y  out h",
-                                .root = "gru", .tol = 1e-5, .sym = 1 });
+    fast_every(
+        t, &(fast_case){
+               .text = "sym s [1,4,9]\nin x f32[s,3,5]  in w f32[2,60,5]  in r f32[2,60,20]\n"
+                       "y, h = gru(x, w, r) {direction=bidirectional, linear_before_reset=1}\nout y  out h",
+               .root = "gru",
+               .tol = 1e-5,
+               .sym = 1 });
 }

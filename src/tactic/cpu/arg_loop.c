@@ -1,7 +1,8 @@
 /* Where the largest or smallest element along an axis is.
  *
- * Vectors lie across the axis, a result a lane, where another axis is stored densest; else they run along it, and the lanes'
- * winners meet at the end. Elements compare as integer keys, so that NaN and signed zeros need no thought.
+ * Vectors lie across the axis, a result a lane, where another axis is stored densest; else they run along it,
+ * and the lanes' winners meet at the end. Elements compare as integer keys, so that NaN and signed zeros need
+ * no thought.
  */
 #include "tactic/cpu/loops.h"
 #include "tactic/cpu/order.h"
@@ -25,7 +26,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_work w;
     hn_region_work(r, &w);
-    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.6) + 200;
+    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.6) +
+           200;
 }
 
 typedef struct arg {
@@ -78,8 +80,10 @@ static void store(arg *d, hn_kv where, int lanes, hn_kv mask)
     int n = 0, dense = 0;
     for (int a = 0; a < d->x->type.rank; a++) {
         if (a == d->dense) dense = n;
-        if (a != d->axis) at[n++] = d->at[a];
-        else if (keep) at[n++] = hn_kb_i(b, 0);
+        if (a != d->axis)
+            at[n++] = d->at[a];
+        else if (keep)
+            at[n++] = hn_kb_i(b, 0);
     }
     hn_kidx idx;
     hn_kidx_init(&idx, n, at);
@@ -121,7 +125,8 @@ static void emit_along(arg *d)
     hn_loops_split(d->l, d->x, kept, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), d->at);
     start(d, d->lanes);
     const hn_kv n = hn_lower_dim(d->l, d->x->type.dim[d->axis]);
-    /* One body shape only: the winners stand in vectors, so the tail is masked even without lanes to spare. */
+    /* One body shape only: the winners stand in vectors, so the tail is masked even without lanes to spare.
+     */
     const hn_kv whole = hn_kb_sub(b, n, hn_kb_imod(b, n, hn_kb_i(b, d->lanes)));
     along_body(b, hn_kb_for(b, hn_kb_i(b, 0), whole, d->lanes), d->lanes, HN_KV_NONE, d);
     hn_kb_end(b);
@@ -130,8 +135,10 @@ static void emit_along(arg *d)
         along_body(b, whole, d->lanes, hn_kb_tail_mask(b, whole, n, d->lanes), d);
         hn_kb_end(b);
     }
-    if (d->lanes > 1) meet(d);
-    else store(d, hn_kb_get(b, d->where), 1, HN_KV_NONE);
+    if (d->lanes > 1)
+        meet(d);
+    else
+        store(d, hn_kb_get(b, d->where), 1, HN_KV_NONE);
     hn_kb_end(b);
 }
 
@@ -154,11 +161,13 @@ static void emit_across(arg *d)
     const uint32_t outer = hn_loops_all(d->x) & ~(1u << d->axis) & ~(1u << d->dense);
     const hn_kv rows = hn_lower_dim(d->l, hn_loops_extent(d->r, d->x, outer));
     hn_loops_split(d->l, d->x, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), d->at);
-    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(d->l, d->x->type.dim[d->dense]), d->lanes, HN_KTAIL_MASK, across_body, d);
+    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(d->l, d->x->type.dim[d->dense]), d->lanes, HN_KTAIL_MASK,
+                      across_body, d);
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "arg_any_loop__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
@@ -168,14 +177,21 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     d.last = hn_attr_i(r->root, "last");
     d.dense = hn_loops_dense_axis(d.x);
     d.key = hn_order_key_type(hn_lower_compute_type(d.x->type.dtype));
-    if (d.dense == d.axis) emit_along(&d);
-    else emit_across(&d);
+    if (d.dense == d.axis)
+        emit_along(&d);
+    else
+        emit_across(&d);
     hn_work w;
     hn_region_work(r, &w);
     return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
 }
 
 const hn_tactic_def hn_tactic_arg_any_loop__cpu = {
-    .name = "arg_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .space = space, .cost = cost, .emit = emit,
+    .name = "arg_any_loop__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .cost = cost,
+    .emit = emit,
 };

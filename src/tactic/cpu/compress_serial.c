@@ -1,4 +1,5 @@
-/* The slices of x where a condition holds: count, then copy one after the other. A short condition drops the rest. */
+/* The slices of x where a condition holds: count, then copy one after the other. A short condition drops the
+ * rest. */
 #include "tactic/cpu/slices.h"
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
@@ -26,7 +27,8 @@ static hn_kv holds(hn_lower *l, const hn_value *cond, hn_kv i)
     return c;
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     (void)p;
     hn_kb *b = hn_kb_new(ret->arena, "compress_any_serial__cpu");
@@ -59,6 +61,10 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_compress_any_serial__cpu = {
-    .name = "compress_any_serial__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .cost = cost, .emit = emit,
+    .name = "compress_any_serial__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .cost = cost,
+    .emit = emit,
 };

@@ -1,4 +1,5 @@
-/* Running sums and products: a serial walk along the axis, lines in parallel; a line a lane where another axis is densest. */
+/* Running sums and products: a serial walk along the axis, lines in parallel; a line a lane where another
+ * axis is densest. */
 #include "tactic/cpu/loops.h"
 
 enum { P_LANES };
@@ -33,7 +34,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     hn_work w;
     hn_region_work(r, &w);
     /* An addition's latency an element: a sixteenth of one lane's peak. */
-    return hn_roofline_ns(t, w.flops, w.bytes, (double)p[P_LANES] / hn_lower_lanes(t, HN_F32) / 16, 0.5) + 200;
+    return hn_roofline_ns(t, w.flops, w.bytes, (double)p[P_LANES] / hn_lower_lanes(t, HN_F32) / 16, 0.5) +
+           200;
 }
 
 typedef struct cum {
@@ -50,7 +52,8 @@ static void line(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     cum *c = user;
     if (hn_kv_is(i)) c->at[c->dense] = i;
     const hn_dtype t = hn_lower_compute_type(c->y->type.dtype);
-    const hn_kv n = hn_lower_dim(c->l, c->x->type.dim[c->axis]), unit = hn_kb_int(b, HN_I32, lanes, c->product);
+    const hn_kv n = hn_lower_dim(c->l, c->x->type.dim[c->axis]),
+                unit = hn_kb_int(b, HN_I32, lanes, c->product);
     const hn_kvar acc = hn_kb_var(b, hn_kb_cast(b, unit, t));
     hn_kv k = hn_kb_forn(b, n);
     if (c->reverse) k = hn_kb_sub(b, hn_kb_addi(b, n, -1), k);
@@ -70,7 +73,8 @@ static void line(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "cumulate_any_loop__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
@@ -85,7 +89,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, c.y, outer));
     hn_loops_split(l, c.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), c.at);
     if (across(r))
-        hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, c.y->type.dim[c.dense]), (int)p[P_LANES], HN_KTAIL_MASK, line, &c);
+        hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, c.y->type.dim[c.dense]), (int)p[P_LANES],
+                          HN_KTAIL_MASK, line, &c);
     else
         line(b, HN_KV_NONE, 1, HN_KV_NONE, &c);
     hn_kb_end(b);
@@ -95,6 +100,11 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_cumulate_any_loop__cpu = {
-    .name = "cumulate_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .space = space, .cost = cost, .emit = emit,
+    .name = "cumulate_any_loop__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .cost = cost,
+    .emit = emit,
 };

@@ -1,5 +1,5 @@
-/* Draws by unnormalised log-probabilities: the first class whose cumulated weight exceeds a uniform share of the total. In
- * f64, as the definition is: a draw near an edge must not depend on the kernel. */
+/* Draws by unnormalised log-probabilities: the first class whose cumulated weight exceeds a uniform share of
+ * the total. In f64, as the definition is: a draw near an edge must not depend on the kernel. */
 #include "tactic/cpu/loops.h"
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
@@ -15,7 +15,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     (void)p;
     const hn_value *x = hn_in(r->root, 0), *y = r->root->out[0];
     double n = (double)hn_region_opt(r, x->type.dim[1]);
-    for (int a = 0; a < 2; a++) n *= (double)hn_region_opt(r, y->type.dim[a]);
+    for (int a = 0; a < 2; a++)
+        n *= (double)hn_region_opt(r, y->type.dim[a]);
     return 20 * n + 200;
 }
 
@@ -47,7 +48,8 @@ static hn_kv chosen(draw *d, hn_kv u)
 {
     hn_kb *b = hn_lower_kb(d->l);
     const hn_kvar max = hn_kb_var(b, hn_kb_float(b, HN_F64, 1, -__builtin_inf()));
-    const hn_kvar total = hn_kb_var(b, hn_kb_float(b, HN_F64, 1, 0)), sum = hn_kb_var(b, hn_kb_float(b, HN_F64, 1, 0));
+    const hn_kvar total = hn_kb_var(b, hn_kb_float(b, HN_F64, 1, 0)),
+                  sum = hn_kb_var(b, hn_kb_float(b, HN_F64, 1, 0));
     const hn_kvar at = hn_kb_var(b, hn_kb_addi(b, d->n, -1));
     hn_kv k = hn_kb_forn(b, d->n);
     hn_kb_set(b, max, hn_kb_bin(b, HN_KOP_MAXR, logit(d, k), hn_kb_get(b, max))); /* fmax: NaN loses */
@@ -66,7 +68,8 @@ static hn_kv chosen(draw *d, hn_kv u)
     return hn_kb_get(b, at);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     (void)p;
     hn_kb *b = hn_kb_new(ret->arena, "multinomial_any_loop__cpu");
@@ -91,6 +94,10 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_multinomial_any_loop__cpu = {
-    .name = "multinomial_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .cost = cost, .emit = emit,
+    .name = "multinomial_any_loop__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .cost = cost,
+    .emit = emit,
 };

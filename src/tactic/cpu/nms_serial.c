@@ -1,6 +1,6 @@
-/* Greedy suppression, class by class: boxes above the score threshold sorted by falling score, each held against those taken
- * before. Corners of the taken ones stand in scratch. Coordinates compute in f64, as the definition does: a box on the edge
- * of the limit must not depend on the kernel. */
+/* Greedy suppression, class by class: boxes above the score threshold sorted by falling score, each held
+ * against those taken before. Corners of the taken ones stand in scratch. Coordinates compute in f64, as the
+ * definition does: a box on the edge of the limit must not depend on the kernel. */
 #include "tactic/cpu/loops.h"
 #include "tactic/cpu/order.h"
 
@@ -59,12 +59,15 @@ static corners corners_of(nms *s, hn_kv box)
 {
     hn_kb *b = hn_lower_kb(s->l);
     hn_kv c[4];
-    for (int i = 0; i < 4; i++) c[i] = hn_kb_cast(b, value_at(s, s->boxes, s->batch, box, hn_kb_i(b, i)), HN_F64);
+    for (int i = 0; i < 4; i++)
+        c[i] = hn_kb_cast(b, value_at(s, s->boxes, s->batch, box, hn_kb_i(b, i)), HN_F64);
     if (!hn_attr_i(s->r->root, "center_point_box"))
         return (corners){ hn_kb_bin(b, HN_KOP_MINR, c[0], c[2]), hn_kb_bin(b, HN_KOP_MINR, c[1], c[3]),
                           hn_kb_bin(b, HN_KOP_MAXR, c[0], c[2]), hn_kb_bin(b, HN_KOP_MAXR, c[1], c[3]) };
-    const hn_kv half = hn_kb_float(b, HN_F64, 1, 0.5), h = hn_kb_mul(b, c[3], half), w = hn_kb_mul(b, c[2], half);
-    return (corners){ hn_kb_sub(b, c[1], h), hn_kb_sub(b, c[0], w), hn_kb_add(b, c[1], h), hn_kb_add(b, c[0], w) };
+    const hn_kv half = hn_kb_float(b, HN_F64, 1, 0.5), h = hn_kb_mul(b, c[3], half),
+                w = hn_kb_mul(b, c[2], half);
+    return (corners){ hn_kb_sub(b, c[1], h), hn_kb_sub(b, c[0], w), hn_kb_add(b, c[1], h),
+                      hn_kb_add(b, c[0], w) };
 }
 
 static hn_kv area(hn_kb *b, const corners *c)
@@ -75,10 +78,13 @@ static hn_kv area(hn_kb *b, const corners *c)
 static hn_kv overlap(hn_kb *b, const corners *p, const corners *q)
 {
     const hn_kv zero = hn_kb_float(b, HN_F64, 1, 0);
-    const hn_kv h = hn_kb_sub(b, hn_kb_bin(b, HN_KOP_MINR, p->y1, q->y1), hn_kb_bin(b, HN_KOP_MAXR, p->y0, q->y0));
-    const hn_kv w = hn_kb_sub(b, hn_kb_bin(b, HN_KOP_MINR, p->x1, q->x1), hn_kb_bin(b, HN_KOP_MAXR, p->x0, q->x0));
+    const hn_kv h =
+        hn_kb_sub(b, hn_kb_bin(b, HN_KOP_MINR, p->y1, q->y1), hn_kb_bin(b, HN_KOP_MAXR, p->y0, q->y0));
+    const hn_kv w =
+        hn_kb_sub(b, hn_kb_bin(b, HN_KOP_MINR, p->x1, q->x1), hn_kb_bin(b, HN_KOP_MAXR, p->x0, q->x0));
     const hn_kv both = hn_kb_mul(b, h, w), all = hn_kb_sub(b, hn_kb_add(b, area(b, p), area(b, q)), both);
-    const hn_kv meet = hn_kb_and(b, hn_kb_and(b, hn_kb_gt(b, h, zero), hn_kb_gt(b, w, zero)), hn_kb_gt(b, all, zero));
+    const hn_kv meet =
+        hn_kb_and(b, hn_kb_and(b, hn_kb_gt(b, h, zero), hn_kb_gt(b, w, zero)), hn_kb_gt(b, all, zero));
     return hn_kb_select(b, meet, hn_kb_div(b, both, all), zero);
 }
 
@@ -111,7 +117,8 @@ static hn_kvar survives(nms *s, const corners *c, hn_kv taken)
     const hn_kvar keep = hn_kb_var(b, hn_kb_int(b, HN_BOOL, 1, 1));
     const hn_kv j = hn_kb_forn(b, taken), at = hn_kb_muli(b, j, 4);
     const corners q = { hn_kb_load(b, s->taken, at, 1), hn_kb_load(b, s->taken, hn_kb_addi(b, at, 1), 1),
-                        hn_kb_load(b, s->taken, hn_kb_addi(b, at, 2), 1), hn_kb_load(b, s->taken, hn_kb_addi(b, at, 3), 1) };
+                        hn_kb_load(b, s->taken, hn_kb_addi(b, at, 2), 1),
+                        hn_kb_load(b, s->taken, hn_kb_addi(b, at, 3), 1) };
     hn_kb_set(b, keep, hn_kb_not(b, hn_kb_gt(b, overlap(b, c, &q), s->iou)));
     hn_kb_break_if(b, hn_kb_not(b, hn_kb_get(b, keep)));
     hn_kb_end(b);
@@ -122,9 +129,11 @@ static void take(nms *s, const corners *c, hn_kv box, hn_kv place)
 {
     hn_kb *b = hn_lower_kb(s->l);
     const hn_kv part[4] = { c->y0, c->x0, c->y1, c->x1 }, row[3] = { s->batch, s->cls, box };
-    for (int i = 0; i < 4; i++) hn_kb_store(b, s->taken, hn_kb_addi(b, hn_kb_muli(b, place, 4), i), part[i]);
+    for (int i = 0; i < 4; i++)
+        hn_kb_store(b, s->taken, hn_kb_addi(b, hn_kb_muli(b, place, 4), i), part[i]);
     const hn_kv at = hn_kb_muli(b, hn_kb_get(b, s->count), 3);
-    for (int i = 0; s->index >= 0 && i < 3; i++) hn_kb_store(b, s->index, hn_kb_addi(b, at, i), row[i]);
+    for (int i = 0; s->index >= 0 && i < 3; i++)
+        hn_kb_store(b, s->index, hn_kb_addi(b, at, i), row[i]);
     hn_kb_set(b, s->count, hn_kb_addi(b, hn_kb_get(b, s->count), 1));
 }
 
@@ -144,7 +153,8 @@ static void one_class(nms *s)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     (void)p;
     hn_kb *b = hn_kb_new(ret->arena, "nms_any_serial__cpu");
@@ -158,7 +168,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     s.spare = hn_kb_scratch(b, "spare", HN_I64, n);
     s.key = hn_kb_scratch(b, "key", hn_order_key_type(hn_lower_compute_type(s.scores->type.dtype)), n);
     const hn_kext four = { n.a, n.b, n.a >= 0 || n.b >= 0 ? 4 * n.mul : n.mul, 4 * n.add, n.div };
-    s.taken = hn_kb_scratch(b, "taken", HN_F64, n.a >= 0 || n.b >= 0 ? four : hn_kext_const(4 * hn_kext_eval(&n, NULL)));
+    s.taken = hn_kb_scratch(b, "taken", HN_F64,
+                            n.a >= 0 || n.b >= 0 ? four : hn_kext_const(4 * hn_kext_eval(&n, NULL)));
     s.index = index >= 0 ? hn_lower_out(l, index) : -1;
     const int total_buf = total >= 0 ? hn_lower_out(l, total) : -1;
     const hn_kv most = scalar(&s, MAX_PER_CLASS), iou = scalar(&s, IOU);
@@ -178,6 +189,10 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_nms_any_serial__cpu = {
-    .name = "nms_any_serial__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .cost = cost, .emit = emit,
+    .name = "nms_any_serial__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .cost = cost,
+    .emit = emit,
 };

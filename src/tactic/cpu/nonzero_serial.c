@@ -1,4 +1,5 @@
-/* Where elements are not zero: count them, then write their indices, axis by axis [rank, count]. One walk each, serial. */
+/* Where elements are not zero: count them, then write their indices, axis by axis [rank, count]. One walk
+ * each, serial. */
 #include "tactic/cpu/loops.h"
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
@@ -53,7 +54,8 @@ static void write(hn_lower *l, const hn_value *x, int buf, hn_kv n)
     hn_loops_close(l, open);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     (void)p;
     hn_kb *b = hn_kb_new(ret->arena, "nonzero_any_serial__cpu");
@@ -70,6 +72,10 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_nonzero_any_serial__cpu = {
-    .name = "nonzero_any_serial__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .cost = cost, .emit = emit,
+    .name = "nonzero_any_serial__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .cost = cost,
+    .emit = emit,
 };

@@ -1,10 +1,11 @@
-/* Softmax, log-softmax, layer and RMS normalisation, whole: a line of elements passes through scratch, read from memory once.
+/* Softmax, log-softmax, layer and RMS normalisation, whole: a line of elements passes through scratch, read
+ * from memory once.
  *
  *   softmax      x -> scratch, max;   e = exp(x - max) -> scratch, sum;   y = e / sum
  *   layer_norm   x -> scratch, sum;   sum of (x - mean)^2;                y = (x - mean) * inv * scale + bias
  *
- * Where the line lies densest, vectors run along it, and totals fold at the end ("along"); else a lane is a line of its own.
- * Pointwise work before is computed in the first pass, work behind in the last.
+ * Where the line lies densest, vectors run along it, and totals fold at the end ("along"); else a lane is a
+ * line of its own. Pointwise work before is computed in the first pass, work behind in the last.
  */
 #include "tactic/cpu/loops.h"
 #include "tactic/lower_int.h"
@@ -184,8 +185,10 @@ static void step_store(line *d, hn_kv i, hn_kv mask, int chain)
     index_at(d, i, &idx);
     hn_lower_forget(d->l);
     hn_kv y = kept(d, i);
-    if (d->r->root->op == HN_OP_log_softmax) y = hn_kb_sub(b, y, wide(d, d->shift));
-    else y = hn_kb_mul(b, y, wide(d, d->scale));
+    if (d->r->root->op == HN_OP_log_softmax)
+        y = hn_kb_sub(b, y, wide(d, d->shift));
+    else
+        y = hn_kb_mul(b, y, wide(d, d->scale));
     const hn_kv scale = affine_part(d, 1, &idx, mask), bias = affine_part(d, 2, &idx, mask);
     if (hn_kv_is(scale)) y = hn_kb_mul(b, y, scale);
     if (hn_kv_is(bias)) y = hn_kb_add(b, y, bias);
@@ -212,7 +215,8 @@ static void pass(line *d, void (*step)(line *, hn_kv, hn_kv, int), double nothin
 {
     hn_kb *b = hn_lower_kb(d->l);
     d->step = step;
-    for (int c = 0; c < d->chains; c++) d->acc[c] = hn_kb_var(b, constant(d, nothing));
+    for (int c = 0; c < d->chains; c++)
+        d->acc[c] = hn_kb_var(b, constant(d, nothing));
     if (!d->along) {
         step(d, hn_kb_forn(b, d->n), d->mask, 0);
         hn_kb_end(b);
@@ -223,7 +227,8 @@ static void pass(line *d, void (*step)(line *, hn_kv, hn_kv, int), double nothin
         const int stride = d->lanes * d->chains;
         const hn_kv whole = hn_kb_muli(b, hn_kb_idiv(b, d->n, hn_kb_i(b, stride)), stride);
         const hn_kv i = hn_kb_for(b, first, whole, stride);
-        for (int c = 0; c < d->chains; c++) step(d, hn_kb_addi(b, i, (int64_t)c * d->lanes), HN_KV_NONE, c);
+        for (int c = 0; c < d->chains; c++)
+            step(d, hn_kb_addi(b, i, (int64_t)c * d->lanes), HN_KV_NONE, c);
         hn_kb_end(b);
         first = whole;
     }
@@ -234,7 +239,8 @@ static hn_kv total(line *d, hn_kop op, hn_kop across_lanes)
 {
     hn_kb *b = hn_lower_kb(d->l);
     hn_kv sum = hn_kb_get(b, d->acc[0]);
-    for (int c = 1; c < d->chains; c++) sum = hn_kb_bin(b, op, sum, hn_kb_get(b, d->acc[c]));
+    for (int c = 1; c < d->chains; c++)
+        sum = hn_kb_bin(b, op, sum, hn_kb_get(b, d->acc[c]));
     return d->along && d->lanes > 1 ? hn_kb_un(b, across_lanes, sum) : sum;
 }
 
@@ -245,8 +251,10 @@ static void softmax_line(line *d)
     d->top = total(d, HN_KOP_MAX, HN_KOP_RMAX);
     pass(d, step_exp, 0);
     const hn_kv sum = total(d, HN_KOP_ADD, HN_KOP_RADD);
-    if (d->r->root->op == HN_OP_softmax) d->scale = hn_kb_div(b, hn_kb_like(b, sum, 1), sum);
-    else d->shift = hn_kb_math(b, HN_KMATH_LOG, sum);
+    if (d->r->root->op == HN_OP_softmax)
+        d->scale = hn_kb_div(b, hn_kb_like(b, sum, 1), sum);
+    else
+        d->shift = hn_kb_math(b, HN_KMATH_LOG, sum);
     pass(d, step_store, 0);
 }
 
@@ -269,8 +277,10 @@ static void normalised_line(line *d)
 
 static void one_line(line *d)
 {
-    if (is_softmax(d->r->root)) softmax_line(d);
-    else normalised_line(d);
+    if (is_softmax(d->r->root))
+        softmax_line(d);
+    else
+        normalised_line(d);
 }
 
 static void across_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
@@ -291,18 +301,28 @@ static hn_kext scratch_extent(line *d)
     int64_t n;
     if (hn_kb_is_const(b, d->n, &n)) return hn_kext_const(d->along ? n + d->lanes : n * d->lanes);
     hn_kext e = hn_kb_ext(b, d->n, 1);
-    if (d->along) e.add += d->lanes;
-    else e.mul *= d->lanes;
+    if (d->along)
+        e.add += d->lanes;
+    else
+        e.mul *= d->lanes;
     return e;
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "norm_float_line__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    line d = { .l = l, .r = r, .x = hn_in(r->root, 0), .y = r->root->out[0], .axis = axis_of(r), .along = along(r),
-               .lanes = (int)p[P_LANES], .chains = (int)p[P_CHAINS], .mask = HN_KV_NONE };
+    line d = { .l = l,
+               .r = r,
+               .x = hn_in(r->root, 0),
+               .y = r->root->out[0],
+               .axis = axis_of(r),
+               .along = along(r),
+               .lanes = (int)p[P_LANES],
+               .chains = (int)p[P_CHAINS],
+               .mask = HN_KV_NONE };
     d.dense = d.y->type.rank - 1;
     d.t = hn_lower_compute_type(d.y->type.dtype);
     d.n = hn_lower_dim(l, d.x->type.dim[d.axis]);
@@ -313,7 +333,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (d.along)
         one_line(&d);
     else
-        hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, d.y->type.dim[d.dense]), d.lanes, HN_KTAIL_MASK, across_body, &d);
+        hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, d.y->type.dim[d.dense]), d.lanes, HN_KTAIL_MASK,
+                          across_body, &d);
     hn_kb_end(b);
     hn_work w;
     hn_region_work(r, &w);
@@ -321,6 +342,12 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_norm_float_line__cpu = {
-    .name = "norm_float_line__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .name = "norm_float_line__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
 };

@@ -53,7 +53,8 @@ static void merge_runs(const merge *m, hn_kv lo, hn_kv mid, hn_kv hi)
     const hn_kvar i = hn_kb_var(b, lo), j = hn_kb_var(b, mid);
     const hn_kv k = hn_kb_for(b, lo, hi, 1), left = hn_kb_get(b, i), right = hn_kb_get(b, j);
     const hn_kv has_left = hn_kb_lt(b, left, mid), has_right = hn_kb_lt(b, right, hi);
-    const hn_kv x = hn_kb_loadm(b, m->from, left, 1, has_left), y = hn_kb_loadm(b, m->from, right, 1, has_right);
+    const hn_kv x = hn_kb_loadm(b, m->from, left, 1, has_left),
+                y = hn_kb_loadm(b, m->from, right, 1, has_right);
     const hn_kvar take_right = hn_kb_var(b, has_right);
     hn_kb_if(b, hn_kb_and(b, has_left, has_right));
     hn_kb_set(b, take_right, m->before(b, y, x, m->user));
@@ -72,7 +73,8 @@ static void merge_pass(const merge *m, hn_kv width, hn_kv n)
     hn_kb_loop(b);
     const hn_kv lo = hn_kb_get(b, at);
     hn_kb_break_if(b, hn_kb_ge(b, lo, n));
-    const hn_kv mid = hn_kb_min(b, hn_kb_add(b, lo, width), n), hi = hn_kb_min(b, hn_kb_add(b, mid, width), n);
+    const hn_kv mid = hn_kb_min(b, hn_kb_add(b, lo, width), n),
+                hi = hn_kb_min(b, hn_kb_add(b, mid, width), n);
     merge_runs(m, lo, mid, hi);
     hn_kb_set(b, at, hi);
     hn_kb_end(b);

@@ -1,5 +1,6 @@
-/* Pooling of any rank and layout: vectors along the densest axis where that is not a spatial one, else one result at a time;
- * taps outside are skipped. Where the largest element stands is found by integer keys (order.h), the first of equals. */
+/* Pooling of any rank and layout: vectors along the densest axis where that is not a spatial one, else one
+ * result at a time; taps outside are skipped. Where the largest element stands is found by integer keys
+ * (order.h), the first of equals. */
 #include "tactic/cpu/loops.h"
 #include "tactic/cpu/order.h"
 
@@ -13,7 +14,8 @@ static bool is_max(const hn_node *n)
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
-    if (r->root->op != HN_OP_max_pool && r->root->op != HN_OP_avg_pool && r->root->op != HN_OP_lp_pool) return HN_FIT_OP;
+    if (r->root->op != HN_OP_max_pool && r->root->op != HN_OP_avg_pool && r->root->op != HN_OP_lp_pool)
+        return HN_FIT_OP;
     if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
     return HN_FIT_YES;
 }
@@ -34,7 +36,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_work w;
     hn_region_work(r, &w);
-    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.6) + 200;
+    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.6) +
+           200;
 }
 
 typedef struct pool {
@@ -86,7 +89,8 @@ static hn_kv divisor(pool *p, hn_dtype t, int lanes)
     hn_kb *b = hn_lower_kb(p->l);
     const bool with_pad = hn_attr_i(p->r->root, "count_include_pad");
     hn_kv n = hn_kb_i(b, 1);
-    for (int s = 2; s < 2 + p->win.n; s++) n = hn_kb_mul(b, n, axis_count(p, s, with_pad));
+    for (int s = 2; s < 2 + p->win.n; s++)
+        n = hn_kb_mul(b, n, axis_count(p, s, with_pad));
     n = hn_kb_max(b, n, hn_kb_i(b, 1));
     return hn_kb_splat(b, hn_kb_cast(b, n, t), lanes);
 }
@@ -137,7 +141,8 @@ static void take_with_index(pool *p, hn_kv x, hn_kv number, int lanes)
 {
     hn_kb *b = hn_lower_kb(p->l);
     const hn_kv key = hn_order_key(b, x), best = hn_kb_get(b, p->key), where = hn_kb_get(b, p->where);
-    const hn_kv none = hn_kb_lt(b, where, hn_kb_int(b, HN_I64, lanes, 0)), win = hn_kb_or(b, hn_kb_gt(b, key, best), none);
+    const hn_kv none = hn_kb_lt(b, where, hn_kb_int(b, HN_I64, lanes, 0)),
+                win = hn_kb_or(b, hn_kb_gt(b, key, best), none);
     hn_kb_set(b, p->key, hn_kb_select(b, win, key, best));
     hn_kb_set(b, p->where, hn_kb_select(b, win, hn_kb_splat(b, number, lanes), where));
     hn_kb_set(b, p->acc, hn_kb_select(b, win, x, hn_kb_get(b, p->acc)));
@@ -147,9 +152,12 @@ static void take(pool *p, hn_kv x, const hn_kv *at, int lanes)
 {
     hn_kb *b = hn_lower_kb(p->l);
     const hn_kv old = hn_kb_get(b, p->acc);
-    if (has_index(p->r)) take_with_index(p, x, number_in_plane(p, at), lanes);
-    else if (is_max(p->r->root)) hn_kb_set(b, p->acc, hn_kb_max(b, old, x));
-    else hn_kb_set(b, p->acc, hn_kb_add(b, old, p->r->root->op == HN_OP_lp_pool ? powered(p, x) : x));
+    if (has_index(p->r))
+        take_with_index(p, x, number_in_plane(p, at), lanes);
+    else if (is_max(p->r->root))
+        hn_kb_set(b, p->acc, hn_kb_max(b, old, x));
+    else
+        hn_kb_set(b, p->acc, hn_kb_add(b, old, p->r->root->op == HN_OP_lp_pool ? powered(p, x) : x));
 }
 
 /* The index counts from the start of the operand; windows without an element say where their plane starts. */
@@ -157,8 +165,10 @@ static void seed_index(pool *p, int lanes)
 {
     hn_kb *b = hn_lower_kb(p->l);
     hn_kv size = hn_kb_i(b, 1), at[2];
-    for (int s = 2; s < 2 + p->win.n; s++) size = hn_kb_mul(b, size, hn_lower_dim(p->l, p->x->type.dim[s]));
-    for (int a = 0; a < 2; a++) at[a] = a == p->dense ? hn_kb_ramp(b, p->at[a], 1, lanes) : hn_kb_splat(b, p->at[a], lanes);
+    for (int s = 2; s < 2 + p->win.n; s++)
+        size = hn_kb_mul(b, size, hn_lower_dim(p->l, p->x->type.dim[s]));
+    for (int a = 0; a < 2; a++)
+        at[a] = a == p->dense ? hn_kb_ramp(b, p->at[a], 1, lanes) : hn_kb_splat(b, p->at[a], lanes);
     const hn_kv c = hn_kb_splat(b, hn_lower_dim(p->l, p->x->type.dim[1]), lanes);
     const hn_kv plane = hn_kb_add(b, hn_kb_mul(b, at[0], c), at[1]);
     const hn_kv first = hn_kb_mul(b, plane, hn_kb_splat(b, size, lanes));
@@ -181,7 +191,8 @@ static void all_taps(pool *p, int lanes, hn_kv mask)
     hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK];
     at[0] = p->at[0];
     at[1] = p->at[1];
-    for (int s = 2; s < 2 + p->win.n; s++) tap[s] = hn_kb_fori(b, p->kernel[s - 2]);
+    for (int s = 2; s < 2 + p->win.n; s++)
+        tap[s] = hn_kb_fori(b, p->kernel[s - 2]);
     hn_lower_forget(p->l);
     hn_kb_if(b, hn_loops_tap(p->l, &p->win, p->x, p->at, tap, at));
     take(p, hn_kb_splat(b, tap_value(p, at, lanes, mask), lanes), at, lanes);
@@ -210,7 +221,8 @@ static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     hn_lower_store(p->l, &idx, mask);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *prm, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *prm, hn_emission *ret,
+                        hn_diag *dg)
 {
     int n;
     hn_kb *b = hn_kb_new(ret->arena, "pool_any_loop__cpu");
@@ -224,7 +236,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const uint32_t outer = hn_loops_all(p.y) & ~(1u << p.dense);
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, p.y, outer));
     hn_loops_split(l, p.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), p.at);
-    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, p.y->type.dim[p.dense]), (int)prm[P_LANES], HN_KTAIL_MASK, body, &p);
+    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, p.y->type.dim[p.dense]), (int)prm[P_LANES],
+                      HN_KTAIL_MASK, body, &p);
     hn_kb_end(b);
     hn_work w;
     hn_region_work(r, &w);
@@ -232,6 +245,11 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
-    .name = "pool_any_loop__cpu", .rev = 2, .arch = HN_ARCH_X86_64,
-    .fits = fits, .space = space, .cost = cost, .emit = emit,
+    .name = "pool_any_loop__cpu",
+    .rev = 2,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .cost = cost,
+    .emit = emit,
 };

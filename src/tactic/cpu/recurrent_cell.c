@@ -1,8 +1,9 @@
 /* LSTM and GRU in f32, whole: one launch multiplies all inputs by W, a second walks the steps.
  *
- * The gates of `lanes` hidden units lie side by side in the packed weights, [direction][block][k][gate][lane], so that a
- * block's gates meet in registers and the cell is updated there. The walk keeps h (twice: read and written) and c in scratch
- * and runs directions and tiles of the batch in parallel. Weights that are no constants are packed by launches of their own.
+ * The gates of `lanes` hidden units lie side by side in the packed weights,
+ * [direction][block][k][gate][lane], so that a block's gates meet in registers and the cell is updated there.
+ * The walk keeps h (twice: read and written) and c in scratch and runs directions and tiles of the batch in
+ * parallel. Weights that are no constants are packed by launches of their own.
  */
 #include "tactic/cpu/loops.h"
 
@@ -50,11 +51,13 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!usual_activations(n) || hn_attr_f(n, "clip") != 0 || hn_in(n, LENS)) return HN_FIT_ATTRIBUTE;
     if (is_lstm(r) && (hn_attr_i(n, "input_forget") || hn_in(n, PEEP))) return HN_FIT_ATTRIBUTE;
     if (!is_lstm(r) && !hn_attr_i(n, "linear_before_reset")) return HN_FIT_ATTRIBUTE;
-    if (!hn_tdesc_is_static(&hn_in(n, W)->type) || !hn_tdesc_is_static(&hn_in(n, R)->type)) return HN_FIT_SYMBOLIC;
+    if (!hn_tdesc_is_static(&hn_in(n, W)->type) || !hn_tdesc_is_static(&hn_in(n, R)->type))
+        return HN_FIT_SYMBOLIC;
     for (int i = 0; i < n->n_in; i++) {
         const hn_value *v = hn_in(n, i);
         if (v && !hn_layout_is_plain(&v->layout)) return HN_FIT_LAYOUT;
-        if (v && hn_region_operand(r, v) < 0) return HN_FIT_TOO_SMALL; /* one-element constants stand inside the region */
+        if (v && hn_region_operand(r, v) < 0)
+            return HN_FIT_TOO_SMALL; /* one-element constants stand inside the region */
     }
     return HN_FIT_YES;
 }
@@ -68,7 +71,9 @@ typedef struct cell {
 
 static void shape_of(const hn_region *r, const hn_target *t, const int64_t *p, cell *c)
 {
-    *c = (cell){ .r = r, .x = hn_in(r->root, X), .w = hn_in(r->root, W), .rec = hn_in(r->root, R), .gates = n_gate(r) };
+    *c = (cell){
+        .r = r, .x = hn_in(r->root, X), .w = hn_in(r->root, W), .rec = hn_in(r->root, R), .gates = n_gate(r)
+    };
     c->lanes = hn_lower_lanes(t, HN_F32);
     c->d = c->w->type.dim[0];
     c->i = c->w->type.dim[2];
@@ -104,13 +109,15 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     cell c;
     shape_of(r, t, p, &c);
-    const double steps = (double)hn_region_opt(r, c.x->type.dim[0]), batch = (double)hn_region_opt(r, c.x->type.dim[1]);
+    const double steps = (double)hn_region_opt(r, c.x->type.dim[0]),
+                 batch = (double)hn_region_opt(r, c.x->type.dim[1]);
     const double per = 2.0 * (double)c.gates * (double)c.hp * (double)c.d;
     /* A sum a chain of additions: few of them leave the multipliers idle. */
     const double sums = c.gates * c.nb * c.mb, rows = c.gates * c.mr;
     const double tiles = (double)((int64_t)(batch + c.mb - 1) / c.mb) * c.mb;
     const double row_tiles = (double)((int64_t)(steps * batch + c.mr - 1) / c.mr) * c.mr;
-    const double walk = hn_roofline_ns(t, steps * tiles * per * (double)c.h, 0, 0.7 * sums / (sums + 6) * c.mb / (c.mb + 1), 1);
+    const double walk = hn_roofline_ns(t, steps * tiles * per * (double)c.h, 0,
+                                       0.7 * sums / (sums + 6) * c.mb / (c.mb + 1), 1);
     const double project = hn_roofline_ns(t, row_tiles * per * (double)c.i, 0, 0.7 * rows / (rows + 6), 1);
     return walk + project + 40 * steps * batch * (double)(c.d * c.blocks) + 500;
 }
@@ -158,14 +165,16 @@ static float bias_at(const cell *c, const float *b, int which, int64_t dir, int 
     return c->gates == 3 && gate == 2 ? wb : wb + rb;
 }
 
-static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int n, void *dst, hn_diag *dg)
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int n, void *dst,
+                        hn_diag *dg)
 {
     cell c;
     (void)dg;
     shape_of(r, t, p, &c);
     int which = -1; /* the n-th pack that is a blob */
     for (int left = n; left >= 0; left--)
-        do which++;
+        do
+            which++;
         while (!pack_used(&c, which) || (pack_source(&c, which) && !pack_data(&c, which)));
     const hn_data *data = pack_data(&c, which);
     float *out = dst;
@@ -177,8 +186,10 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
                 const int gate = gl / c.lanes;
                 float v = 0;
                 if (data && unit < c.h) {
-                    if (which >= PACK_BIAS) v = bias_at(&c, data->at, which, dir, gate, unit);
-                    else v = ((const float *)data->at)[((dir * c.gates + gate) * c.h + unit) * ks + k];
+                    if (which >= PACK_BIAS)
+                        v = bias_at(&c, data->at, which, dir, gate, unit);
+                    else
+                        v = ((const float *)data->at)[((dir * c.gates + gate) * c.h + unit) * ks + k];
                 }
                 *out++ = v;
             }
@@ -202,12 +213,14 @@ static hn_kv packed_value(const cell *c, hn_lower *l, int which, hn_kv dir, hn_k
     const hn_kv row = hn_kb_add(b, hn_kb_muli(b, gate, c->h), unit);
     if (which == PACK_W || which == PACK_R) return source_at(l, v, dir, row, k);
     if (which == PACK_RB) return source_at(l, v, dir, hn_kb_addi(b, unit, (2 * c->gates - 1) * c->h), k);
-    const hn_kv wb = source_at(l, v, dir, row, k), rb = source_at(l, v, dir, hn_kb_addi(b, row, c->gates * c->h), k);
+    const hn_kv wb = source_at(l, v, dir, row, k),
+                rb = source_at(l, v, dir, hn_kb_addi(b, row, c->gates * c->h), k);
     const hn_kv both = hn_kb_add(b, wb, rb);
     return c->gates == 3 ? hn_kb_select(b, hn_kb_eq(b, gate, hn_kb_i(b, 2)), wb, both) : both;
 }
 
-static hone_status emit_pack(const cell *c, const hn_target *t, int which, int temp, hn_emission *ret, hn_diag *dg)
+static hone_status emit_pack(const cell *c, const hn_target *t, int which, int temp, hn_emission *ret,
+                             hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "recurrent_f32_cell__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, c->r, t);
@@ -215,18 +228,22 @@ static hone_status emit_pack(const cell *c, const hn_target *t, int which, int t
     const int buf = hn_lower_temp(l, temp, HN_F32, true);
     const int64_t ks = pack_k(c, which), gates = pack_gates(c, which);
     const hn_kv trip = hn_kb_parallel(b, hn_kext_const(c->d * c->blocks));
-    const hn_kv dir = hn_kb_idiv(b, trip, hn_kb_i(b, c->blocks)), block = hn_kb_imod(b, trip, hn_kb_i(b, c->blocks));
-    const hn_kv gate = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, gates), 1), lane = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, c->lanes), 1);
+    const hn_kv dir = hn_kb_idiv(b, trip, hn_kb_i(b, c->blocks)),
+                block = hn_kb_imod(b, trip, hn_kb_i(b, c->blocks));
+    const hn_kv gate = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, gates), 1),
+                lane = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, c->lanes), 1);
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, ks), 1);
     const hn_kv unit = hn_kb_add(b, hn_kb_muli(b, block, c->lanes), lane);
     const hn_kv row = hn_kb_add(b, hn_kb_muli(b, trip, ks), k);
-    const hn_kv to = hn_kb_add(b, hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, row, gates), gate), c->lanes), lane);
+    const hn_kv to =
+        hn_kb_add(b, hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, row, gates), gate), c->lanes), lane);
     const hn_kvar v = hn_kb_var(b, hn_kb_f(b, 0));
     hn_kb_if(b, hn_kb_lt(b, unit, hn_kb_i(b, c->h)));
     hn_kb_set(b, v, packed_value(c, l, which, dir, gate, unit, k));
     hn_kb_end(b);
     hn_kb_store(b, buf, to, hn_kb_get(b, v));
-    for (int i = 0; i < 4; i++) hn_kb_end(b);
+    for (int i = 0; i < 4; i++)
+        hn_kb_end(b);
     return hn_lower_finish(l, ret, 0, 8.0 * (double)pack_elems(c, which), dg);
 }
 
@@ -251,8 +268,8 @@ static hone_status add_packs(const cell *c, const hn_target *t, hn_emission *ret
             continue;
         }
         const hn_blob blob = { v ? hn_region_operand(c->r, v) : -1,
-                               hn_arena_printf(ret->arena, "recurrent_%s_f32_g%d_n%d_%lld", name[which], c->gates, c->lanes,
-                                               (long long)bytes),
+                               hn_arena_printf(ret->arena, "recurrent_%s_f32_g%d_n%d_%lld", name[which],
+                                               c->gates, c->lanes, (long long)bytes),
                                (size_t)bytes };
         at->index[which] = ret->blobs.n;
         if (!blob.recipe || !hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
@@ -262,11 +279,13 @@ static hone_status add_packs(const cell *c, const hn_target *t, hn_emission *ret
 
 static int pack_buf(hn_lower *l, const packs *at, int which)
 {
-    return at->is_temp[which] ? hn_lower_temp(l, at->index[which], HN_F32, false) : hn_lower_blob(l, at->index[which], HN_F32);
+    return at->is_temp[which] ? hn_lower_temp(l, at->index[which], HN_F32, false)
+                              : hn_lower_blob(l, at->index[which], HN_F32);
 }
 
 /* ---- first launch: x W + bias, row tiles by blocks ---- */
-static hone_status emit_project(const cell *c, const hn_target *t, const packs *at, int temp, hn_emission *ret, hn_diag *dg)
+static hone_status emit_project(const cell *c, const hn_target *t, const packs *at, int temp,
+                                hn_emission *ret, hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "recurrent_f32_cell__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, c->r, t);
@@ -276,25 +295,31 @@ static hone_status emit_project(const cell *c, const hn_target *t, const packs *
     const hn_dim rows_dim = hn_dim_mul(syms, c->x->type.dim[0], c->x->type.dim[1]);
     const hn_kv rows = hn_lower_dim(l, rows_dim);
     const hn_kv trips = hn_lower_dim(l, hn_dim_mul(syms, hn_dim_ceildiv(syms, rows_dim, c->mr), all));
-    const int x = hn_lower_in(l, hn_region_operand(c->r, c->x)), w = pack_buf(l, at, PACK_W), bias = pack_buf(l, at, PACK_BIAS);
+    const int x = hn_lower_in(l, hn_region_operand(c->r, c->x)), w = pack_buf(l, at, PACK_W),
+              bias = pack_buf(l, at, PACK_BIAS);
     const int out = hn_lower_temp(l, temp, HN_F32, true);
-    const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1)), block = hn_kb_imod(b, trip, hn_kb_i(b, all));
+    const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1)),
+                block = hn_kb_imod(b, trip, hn_kb_i(b, all));
     const hn_kv first = hn_kb_muli(b, hn_kb_idiv(b, trip, hn_kb_i(b, all)), c->mr);
     hn_kv row[MAX_MR];
     hn_kvar acc[MAX_MR][MAX_GATE];
     for (int m = 0; m < c->mr; m++) /* rows past the last repeat it */
         row[m] = m ? hn_kb_min(b, hn_kb_addi(b, first, m), hn_kb_addi(b, rows, -1)) : first;
     for (int g = 0; g < c->gates; g++) {
-        const hn_kv v = hn_kb_load(b, bias, hn_kb_addi(b, hn_kb_muli(b, block, wide), (int64_t)g * c->lanes), c->lanes);
-        for (int m = 0; m < c->mr; m++) acc[m][g] = hn_kb_var(b, v);
+        const hn_kv v =
+            hn_kb_load(b, bias, hn_kb_addi(b, hn_kb_muli(b, block, wide), (int64_t)g * c->lanes), c->lanes);
+        for (int m = 0; m < c->mr; m++)
+            acc[m][g] = hn_kb_var(b, v);
     }
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, c->i), 1);
     const hn_kv panel = hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, block, c->i), k), wide);
     hn_kv xs[MAX_MR];
-    for (int m = 0; m < c->mr; m++) xs[m] = hn_kb_load_splat(b, x, hn_kb_add(b, hn_kb_muli(b, row[m], c->i), k), c->lanes);
+    for (int m = 0; m < c->mr; m++)
+        xs[m] = hn_kb_load_splat(b, x, hn_kb_add(b, hn_kb_muli(b, row[m], c->i), k), c->lanes);
     for (int g = 0; g < c->gates; g++) {
         const hn_kv v = hn_kb_load(b, w, hn_kb_addi(b, panel, (int64_t)g * c->lanes), c->lanes);
-        for (int m = 0; m < c->mr; m++) hn_kb_set(b, acc[m][g], hn_kb_fma(b, xs[m], v, hn_kb_get(b, acc[m][g])));
+        for (int m = 0; m < c->mr; m++)
+            hn_kb_set(b, acc[m][g], hn_kb_fma(b, xs[m], v, hn_kb_get(b, acc[m][g])));
     }
     hn_kb_end(b);
     for (int m = 0; m < c->mr; m++)
@@ -392,7 +417,8 @@ static hn_kv projected_at(walk *w, const step *s, int m, int n)
     const cell *c = w->c;
     const hn_kv row = hn_kb_add(b, hn_kb_mul(b, s->time, w->batch), w->row[m]);
     const hn_kv block = hn_kb_add(b, hn_kb_muli(b, w->dir, c->blocks), hn_kb_addi(b, s->block, n));
-    return hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, row, c->d * c->blocks), block), (int64_t)c->gates * c->lanes);
+    return hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, row, c->d * c->blocks), block),
+                      (int64_t)c->gates * c->lanes);
 }
 
 static hn_kv first_sum(walk *w, const step *s, int m, int n, int g)
@@ -411,10 +437,12 @@ static void multiply_state(walk *w, step *s)
     const cell *c = w->c;
     const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, c->h), 1);
     hn_kv h[MAX_MB];
-    for (int m = 0; m < c->mb; m++) h[m] = hn_kb_load_splat(b, w->h, state_at(w, m, s->from, k), c->lanes);
+    for (int m = 0; m < c->mb; m++)
+        h[m] = hn_kb_load_splat(b, w->h, state_at(w, m, s->from, k), c->lanes);
     for (int n = 0; n < c->nb; n++) {
         const hn_kv block = hn_kb_add(b, hn_kb_muli(b, w->dir, c->blocks), hn_kb_addi(b, s->block, n));
-        const hn_kv panel = hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, block, c->h), k), (int64_t)c->gates * c->lanes);
+        const hn_kv panel =
+            hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, block, c->h), k), (int64_t)c->gates * c->lanes);
         for (int g = 0; g < c->gates; g++) {
             const hn_kv v = hn_kb_load(b, w->r, hn_kb_addi(b, panel, (int64_t)g * c->lanes), c->lanes);
             for (int m = 0; m < c->mb; m++)
@@ -430,12 +458,14 @@ static void finish_block(walk *w, step *s, int m, int n, int y)
     const cell *c = w->c;
     const hn_kv unit = hn_kb_muli(b, hn_kb_addi(b, s->block, n), c->lanes);
     hn_kv gate[MAX_GATE], h;
-    for (int g = 0; g < c->gates; g++) gate[g] = hn_kb_get(b, s->acc[m][n][g]);
+    for (int g = 0; g < c->gates; g++)
+        gate[g] = hn_kb_get(b, s->acc[m][n][g]);
     if (c->gates == 4) {
         h = lstm_cell(w, m, unit, gate);
     } else {
         const hn_kv old = hn_kb_load(b, w->h, state_at(w, m, s->from, unit), c->lanes);
-        const hn_kv in = hn_kb_load(b, w->g, hn_kb_addi(b, projected_at(w, s, m, n), 2LL * c->lanes), c->lanes);
+        const hn_kv in =
+            hn_kb_load(b, w->g, hn_kb_addi(b, projected_at(w, s, m, n), 2LL * c->lanes), c->lanes);
         h = gru_cell(w, old, in, gate);
     }
     hn_kb_store(b, w->h, state_at(w, m, s->to, unit), h);
@@ -452,22 +482,27 @@ static void one_step(walk *w, step *s, int y)
     s->block = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, c->blocks), c->nb);
     for (int m = 0; m < c->mb; m++)
         for (int n = 0; n < c->nb; n++)
-            for (int g = 0; g < c->gates; g++) s->acc[m][n][g] = hn_kb_var(b, first_sum(w, s, m, n, g));
+            for (int g = 0; g < c->gates; g++)
+                s->acc[m][n][g] = hn_kb_var(b, first_sum(w, s, m, n, g));
     multiply_state(w, s);
     for (int m = 0; m < c->mb; m++)
-        for (int n = 0; n < c->nb; n++) finish_block(w, s, m, n, y);
+        for (int n = 0; n < c->nb; n++)
+            finish_block(w, s, m, n, y);
     hn_kb_end(b);
 }
 
 static void store_last(walk *w, hn_kv half, int yh, int yc)
 {
     hn_kb *b = hn_lower_kb(w->l);
-    const hn_kv unit = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, w->c->hp), w->c->lanes), mask = unit_mask(w, unit);
+    const hn_kv unit = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, w->c->hp), w->c->lanes),
+                mask = unit_mask(w, unit);
     for (int m = 0; m < w->c->mb; m++) {
         const hn_kv to = outer_at(w, m, unit);
-        if (yh >= 0) hn_kb_storem(b, yh, to, hn_kb_load(b, w->h, state_at(w, m, half, unit), w->c->lanes), mask);
+        if (yh >= 0)
+            hn_kb_storem(b, yh, to, hn_kb_load(b, w->h, state_at(w, m, half, unit), w->c->lanes), mask);
         if (yc >= 0)
-            hn_kb_storem(b, yc, to, hn_kb_load(b, w->cs, hn_kb_addi(b, unit, (int64_t)m * w->c->hp), w->c->lanes), mask);
+            hn_kb_storem(b, yc, to,
+                         hn_kb_load(b, w->cs, hn_kb_addi(b, unit, (int64_t)m * w->c->hp), w->c->lanes), mask);
     }
     hn_kb_end(b);
 }
@@ -490,13 +525,16 @@ static void walk_steps(walk *w)
 {
     hn_kb *b = hn_lower_kb(w->l);
     const hn_region *r = w->c->r;
-    const int y = result_buf(w->l, r, 0), yh = result_buf(w->l, r, 1), yc = is_lstm(r) ? result_buf(w->l, r, 2) : -1;
+    const int y = result_buf(w->l, r, 0), yh = result_buf(w->l, r, 1),
+              yc = is_lstm(r) ? result_buf(w->l, r, 2) : -1;
     const hn_kv tiles = hn_lower_dim(w->l, hn_dim_ceildiv(r->g->syms, w->c->x->type.dim[1], w->c->mb));
-    const hn_kv trips = hn_lower_dim(w->l, hn_dim_mul(r->g->syms, hn_dim_ceildiv(r->g->syms, w->c->x->type.dim[1], w->c->mb), w->c->d));
+    const hn_kv trips = hn_lower_dim(
+        w->l, hn_dim_mul(r->g->syms, hn_dim_ceildiv(r->g->syms, w->c->x->type.dim[1], w->c->mb), w->c->d));
     const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1)), tile = hn_kb_imod(b, trip, tiles);
     w->dir = hn_kb_idiv(b, trip, tiles);
     for (int m = 0; m < w->c->mb; m++) /* rows past the last repeat it */
-        w->row[m] = hn_kb_min(b, hn_kb_addi(b, hn_kb_muli(b, tile, w->c->mb), m), hn_kb_addi(b, w->batch, -1));
+        w->row[m] =
+            hn_kb_min(b, hn_kb_addi(b, hn_kb_muli(b, tile, w->c->mb), m), hn_kb_addi(b, w->batch, -1));
     start_states(w);
     const hn_kvar half = hn_kb_var(b, hn_kb_i(b, 0));
     const hn_kv t = hn_kb_forn(b, w->steps), back = hn_kb_sub(b, hn_kb_addi(b, w->steps, -1), t);
@@ -509,7 +547,8 @@ static void walk_steps(walk *w)
     hn_kb_end(b);
 }
 
-static hone_status emit_walk(const cell *c, const hn_target *t, const packs *at, int temp, hn_emission *ret, hn_diag *dg)
+static hone_status emit_walk(const cell *c, const hn_target *t, const packs *at, int temp, hn_emission *ret,
+                             hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "recurrent_f32_cell__cpu");
     walk w = { .c = c, .l = hn_lower_new(ret->arena, b, c->r, t) };
@@ -522,11 +561,14 @@ static hone_status emit_walk(const cell *c, const hn_target *t, const packs *at,
     w.h = hn_kb_scratch(b, "h", HN_F32, hn_kext_const(2 * c->mb * c->hp));
     if (c->gates == 4) w.cs = hn_kb_scratch(b, "c", HN_F32, hn_kext_const(c->mb * c->hp));
     walk_steps(&w);
-    const double n = (double)hn_region_opt(c->r, c->x->type.dim[0]) * (double)hn_region_opt(c->r, c->x->type.dim[1]);
-    return hn_lower_finish(w.l, ret, 2.0 * n * (double)(c->d * c->hp * c->gates * c->h), 4.0 * n * (double)(c->d * c->h), dg);
+    const double n =
+        (double)hn_region_opt(c->r, c->x->type.dim[0]) * (double)hn_region_opt(c->r, c->x->type.dim[1]);
+    return hn_lower_finish(w.l, ret, 2.0 * n * (double)(c->d * c->hp * c->gates * c->h),
+                           4.0 * n * (double)(c->d * c->h), dg);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     cell c;
     packs at = { 0 };
@@ -534,13 +576,21 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_symtab *syms = r->g->syms;
     const hn_dim rows = hn_dim_mul(syms, c.x->type.dim[0], c.x->type.dim[1]);
     const int temp = ret->temp_bytes.n;
-    if (!hn_vec_push(ret->arena, &ret->temp_bytes, hn_dim_mul(syms, rows, c.d * c.hp * c.gates * 4))) return HN_NOMEM(dg);
+    if (!hn_vec_push(ret->arena, &ret->temp_bytes, hn_dim_mul(syms, rows, c.d * c.hp * c.gates * 4)))
+        return HN_NOMEM(dg);
     HN_TRY(add_packs(&c, t, ret, &at, dg));
     HN_TRY(emit_project(&c, t, &at, temp, ret, dg));
     return emit_walk(&c, t, &at, temp, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_recurrent_f32_cell__cpu = {
-    .name = "recurrent_f32_cell__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "recurrent_f32_cell__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
+    .pack = pack,
 };

@@ -1,7 +1,8 @@
 /* Scatters: one launch copies x, the next applies the updates in their order.
  *
- * Updates of scatter_elements meet only within a line along the axis, those of scatter_nd only within one element of the
- * slice: these are the parallel trips, and each takes its updates one after the other. Out-of-range indices are left out.
+ * Updates of scatter_elements meet only within a line along the axis, those of scatter_nd only within one
+ * element of the slice: these are the parallel trips, and each takes its updates one after the other.
+ * Out-of-range indices are left out.
  */
 #include "tactic/cpu/loops.h"
 
@@ -13,7 +14,8 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     (void)t;
     if (r->root->op != HN_OP_scatter_elements && r->root->op != HN_OP_scatter_nd) return HN_FIT_OP;
     if (r->g->n_node != 1) return HN_FIT_EPILOGUE;
-    return hn_lower_can(r, r->root) && hn_lower_dtype_ok(r->root->out[0]->type.dtype) ? HN_FIT_YES : HN_FIT_DTYPE;
+    return hn_lower_can(r, r->root) && hn_lower_dtype_ok(r->root->out[0]->type.dtype) ? HN_FIT_YES
+                                                                                      : HN_FIT_DTYPE;
 }
 
 /* Axes of the result that a scatter_nd tuple does not fix. */
@@ -54,9 +56,16 @@ typedef struct scat {
 
 static void fill(scat *s, hn_lower *l, const hn_region *r)
 {
-    *s = (scat){ .l = l, .r = r, .x = hn_in(r->root, 0), .ix = hn_in(r->root, 1), .up = hn_in(r->root, 2),
-                 .y = r->root->out[0], .how = hn_attr_i(r->root, "reduction"), .depth = tuple_depth(r) };
-    if (r->root->op == HN_OP_scatter_elements) hn_axis_resolve(hn_attr_i(r->root, "axis"), s->x->type.rank, &s->axis);
+    *s = (scat){ .l = l,
+                 .r = r,
+                 .x = hn_in(r->root, 0),
+                 .ix = hn_in(r->root, 1),
+                 .up = hn_in(r->root, 2),
+                 .y = r->root->out[0],
+                 .how = hn_attr_i(r->root, "reduction"),
+                 .depth = tuple_depth(r) };
+    if (r->root->op == HN_OP_scatter_elements)
+        hn_axis_resolve(hn_attr_i(r->root, "axis"), s->x->type.rank, &s->axis);
 }
 
 /* ---- copy ---- */
@@ -88,7 +97,8 @@ static hone_status emit_copy(const hn_region *r, const hn_target *t, int lanes, 
         const uint32_t outer = hn_loops_all(s.y) & ~(1u << last);
         const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, s.y, outer));
         hn_loops_split(l, s.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), s.to);
-        hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, s.y->type.dim[last]), lanes, HN_KTAIL_MASK, copy_body, &s);
+        hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, s.y->type.dim[last]), lanes, HN_KTAIL_MASK,
+                          copy_body, &s);
         hn_kb_end(b);
     }
     hn_work w;
@@ -100,11 +110,16 @@ static hone_status emit_copy(const hn_region *r, const hn_target *t, int lanes, 
 static hn_kv combine(hn_kb *b, int64_t how, hn_kv old, hn_kv x)
 {
     switch (how) {
-    case ADD: return hn_kb_add(b, old, x);
-    case MUL: return hn_kb_mul(b, old, x);
-    case MIN: return hn_kb_min(b, old, x);
-    case MAX: return hn_kb_max(b, old, x);
-    default: return x;
+    case ADD:
+        return hn_kb_add(b, old, x);
+    case MUL:
+        return hn_kb_mul(b, old, x);
+    case MIN:
+        return hn_kb_min(b, old, x);
+    case MAX:
+        return hn_kb_max(b, old, x);
+    default:
+        return x;
     }
 }
 
@@ -153,7 +168,8 @@ static void emit_elements(scat *s)
     const hn_kv rows = hn_lower_dim(s->l, hn_loops_extent(s->r, s->ix, outer));
     hn_loops_split(s->l, s->ix, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), s->at);
     s->at[s->axis] = hn_kb_forn(b, hn_lower_dim(s->l, s->ix->type.dim[s->axis]));
-    for (int a = 0; a < s->y->type.rank; a++) s->to[a] = s->at[a];
+    for (int a = 0; a < s->y->type.rank; a++)
+        s->to[a] = s->at[a];
     hn_kv ok = HN_KV_NONE;
     s->to[s->axis] = resolve(s, scalar_at(s, s->ix, s->at), s->x->type.dim[s->axis], &ok);
     hn_kb_if(b, ok);
@@ -170,13 +186,15 @@ static void tuples_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     const int lead = s->ix->type.rank - 1, last = s->up->type.rank - 1;
     const int open = hn_loops_open(s->l, s->ix, hn_loops_all(s->ix) & ~(1u << lead), s->at);
     hn_kv tuple[HN_MAX_RANK], ok = HN_KV_NONE;
-    for (int a = 0; a < lead; a++) tuple[a] = s->at[a];
+    for (int a = 0; a < lead; a++)
+        tuple[a] = s->at[a];
     for (int k = 0; k < s->depth; k++) {
         tuple[lead] = hn_kb_i(b, k);
         s->to[k] = resolve(s, scalar_at(s, s->ix, tuple), s->x->type.dim[k], &ok);
     }
     if (hn_kv_is(i)) s->to[s->y->type.rank - 1] = i;
-    for (int a = lead; a <= last; a++) s->at[a] = s->to[s->depth + a - lead];
+    for (int a = lead; a <= last; a++)
+        s->at[a] = s->to[s->depth + a - lead];
     if (hn_kv_is(ok)) hn_kb_if(b, ok);
     hn_kidx idx;
     hn_kidx_init(&idx, last + 1, s->at);
@@ -210,7 +228,8 @@ static void emit_nd(scat *s, int lanes)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     HN_TRY(emit_copy(r, t, (int)p[P_LANES], ret, dg));
     hn_kb *b = hn_kb_new(ret->arena, "scatter_any_loop__cpu");
@@ -218,14 +237,21 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (!b || !l) return HN_NOMEM(dg);
     scat s;
     fill(&s, l, r);
-    if (r->root->op == HN_OP_scatter_elements) emit_elements(&s);
-    else emit_nd(&s, (int)p[P_LANES]);
+    if (r->root->op == HN_OP_scatter_elements)
+        emit_elements(&s);
+    else
+        emit_nd(&s, (int)p[P_LANES]);
     hn_work w;
     hn_region_work(r, &w);
     return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
 }
 
 const hn_tactic_def hn_tactic_scatter_any_loop__cpu = {
-    .name = "scatter_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .space = space, .cost = cost, .emit = emit,
+    .name = "scatter_any_loop__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .cost = cost,
+    .emit = emit,
 };

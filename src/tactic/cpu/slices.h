@@ -1,4 +1,5 @@
-/* Slices of an operand along an axis, or its elements in row-major order: what compress and unique choose among. */
+/* Slices of an operand along an axis, or its elements in row-major order: what compress and unique choose
+ * among. */
 #ifndef HN_TACTIC_CPU_SLICES_H
 #define HN_TACTIC_CPU_SLICES_H
 
@@ -9,7 +10,7 @@ typedef struct hn_slices {
     const hn_value *x;
     bool flat;
     int axis;
-    hn_kv n;     /* how many slices */
+    hn_kv n;            /* how many slices */
     hn_kv outer, inner; /* elements of one before and behind the axis; 1 and 1 when flat */
 } hn_slices;
 

@@ -1,4 +1,5 @@
-/* The k best along an axis, a line at a time: keys and numbers of the line's elements in scratch, then one of two ways.
+/* The k best along an axis, a line at a time: keys and numbers of the line's elements in scratch, then one of
+ * two ways.
  *
  *   insert=1  keep the best k sorted, let each element in at its place: right for small k
  *   insert=0  sort the whole line by merging
@@ -38,10 +39,12 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     (void)t;
     const hn_value *x = hn_in(r->root, 0);
     double all = 1;
-    for (int a = 0; a < x->type.rank; a++) all *= (double)hn_region_opt(r, x->type.dim[a]);
+    for (int a = 0; a < x->type.rank; a++)
+        all *= (double)hn_region_opt(r, x->type.dim[a]);
     const double n = (double)HN_MAX(hn_region_opt(r, x->type.dim[axis_of(r)]), 1);
     const double k = (double)HN_MAX(hn_region_opt(r, r->root->out[0]->type.dim[axis_of(r)]), 1);
-    /* Nanoseconds: 1 to make and look at a key, 4 a merge step, 1 a shift; of n in random order k ln(n/k) + k get in. */
+    /* Nanoseconds: 1 to make and look at a key, 4 a merge step, 1 a shift; of n in random order k ln(n/k) + k
+     * get in. */
     const double entries = k * (1 + log(fmax(n / k, 1)));
     const double line = p[P_INSERT] ? n + entries * k / 2 : n * (1 + 4 * ceil(log2(n + 1)));
     return all / n * line + 200;
@@ -109,7 +112,8 @@ static void sort_line(top *d)
 }
 
 /* ---- insertion ---- */
-/* Let (key, i) in among the `have` that are there: those it beats move one place down, the last of a full list drops out. */
+/* Let (key, i) in among the `have` that are there: those it beats move one place down, the last of a full
+ * list drops out. */
 static void let_in(top *d, hn_kv key, hn_kv i, hn_kv have)
 {
     hn_kb *b = hn_lower_kb(d->l);
@@ -131,9 +135,11 @@ static void let_in(top *d, hn_kv key, hn_kv i, hn_kv have)
 static void insert_line(top *d)
 {
     hn_kb *b = hn_lower_kb(d->l);
-    const hn_kvar have = hn_kb_var(b, hn_kb_i(b, 0)), worst = hn_kb_var(b, hn_order_lowest(b, d->key_type, 1));
+    const hn_kvar have = hn_kb_var(b, hn_kb_i(b, 0)),
+                  worst = hn_kb_var(b, hn_order_lowest(b, d->key_type, 1));
     hn_kb_if(b, hn_kb_gt(b, d->k, hn_kb_i(b, 0)));
-    const hn_kv i = hn_kb_forn(b, d->n), key = key_of(d, i), h = hn_kb_get(b, have), room = hn_kb_lt(b, h, d->k);
+    const hn_kv i = hn_kb_forn(b, d->n), key = key_of(d, i), h = hn_kb_get(b, have),
+                room = hn_kb_lt(b, h, d->k);
     hn_kb_if(b, hn_kb_or(b, room, hn_kb_gt(b, key, hn_kb_get(b, worst))));
     let_in(d, key, i, h);
     hn_kb_set(b, have, hn_kb_min(b, hn_kb_addi(b, h, 1), d->k));
@@ -146,7 +152,8 @@ static void insert_line(top *d)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "topk_any_sort__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
@@ -162,8 +169,10 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const uint32_t outer = hn_loops_all(d.x) & ~(1u << d.axis);
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, d.x, outer));
     hn_loops_split(l, d.x, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), d.at);
-    if (p[P_INSERT]) insert_line(&d);
-    else sort_line(&d);
+    if (p[P_INSERT])
+        insert_line(&d);
+    else
+        sort_line(&d);
     hn_kb_end(b);
     hn_work w;
     hn_region_work(r, &w);
@@ -171,6 +180,11 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_topk_any_sort__cpu = {
-    .name = "topk_any_sort__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .space = space, .cost = cost, .emit = emit,
+    .name = "topk_any_sort__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .cost = cost,
+    .emit = emit,
 };

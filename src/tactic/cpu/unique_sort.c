@@ -1,4 +1,5 @@
-/* Distinct slices or elements: a stable sort of their numbers brings equals together, the first of each run stands for it. */
+/* Distinct slices or elements: a stable sort of their numbers brings equals together, the first of each run
+ * stands for it. */
 #include "tactic/cpu/order.h"
 #include "tactic/cpu/slices.h"
 
@@ -17,7 +18,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     (void)p;
     double n = 1;
     const hn_value *x = hn_in(r->root, 0);
-    for (int a = 0; a < x->type.rank; a++) n *= (double)hn_region_opt(r, x->type.dim[a]);
+    for (int a = 0; a < x->type.rank; a++)
+        n *= (double)hn_region_opt(r, x->type.dim[a]);
     return 6 * n * (1 + log2(n + 1)) + 200;
 }
 
@@ -35,8 +37,11 @@ static hn_kvar compare(const uniq *u, hn_kv y, hn_kv x)
     const hn_kv m = hn_kb_forn(b, hn_kb_mul(b, u->s.outer, u->s.inner));
     hn_kb_break_if(b, hn_kb_ne(b, hn_kb_get(b, r), hn_kb_i(b, 0)));
     const hn_kv o = hn_kb_idiv(b, m, u->s.inner), i = hn_kb_imod(b, m, u->s.inner);
-    const hn_kv ky = hn_order_key(b, hn_slices_at(&u->s, y, o, i)), kx = hn_order_key(b, hn_slices_at(&u->s, x, o, i));
-    hn_kb_set(b, r, hn_kb_sub(b, hn_kb_cast(b, hn_kb_gt(b, ky, kx), HN_I64), hn_kb_cast(b, hn_kb_lt(b, ky, kx), HN_I64)));
+    const hn_kv ky = hn_order_key(b, hn_slices_at(&u->s, y, o, i)),
+                kx = hn_order_key(b, hn_slices_at(&u->s, x, o, i));
+    hn_kb_set(
+        b, r,
+        hn_kb_sub(b, hn_kb_cast(b, hn_kb_gt(b, ky, kx), HN_I64), hn_kb_cast(b, hn_kb_lt(b, ky, kx), HN_I64)));
     hn_kb_end(b);
     return r;
 }
@@ -89,8 +94,10 @@ static void sort_by_place(uniq *u)
 static void write_distinct(uniq *u, hn_kv count)
 {
     hn_kb *b = hn_lower_kb(u->s.l);
-    const int y = hn_loops_result(u->r, 0), first = hn_loops_result(u->r, 1), counts = hn_loops_result(u->r, 3);
-    const int ybuf = y >= 0 ? hn_lower_out(u->s.l, y) : -1, fbuf = first >= 0 ? hn_lower_out(u->s.l, first) : -1;
+    const int y = hn_loops_result(u->r, 0), first = hn_loops_result(u->r, 1),
+              counts = hn_loops_result(u->r, 3);
+    const int ybuf = y >= 0 ? hn_lower_out(u->s.l, y) : -1,
+              fbuf = first >= 0 ? hn_lower_out(u->s.l, first) : -1;
     const int cbuf = counts >= 0 ? hn_lower_out(u->s.l, counts) : -1;
     const hn_kv k = hn_kb_forn(b, count), e = hn_kb_load(b, u->firsts, k, 1);
     hn_kb_store(b, u->rank, e, k);
@@ -112,7 +119,8 @@ static void write_inverse(uniq *u)
     hn_kb_end(b);
 }
 
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
 {
     (void)p;
     hn_kb *b = hn_kb_new(ret->arena, "unique_any_sort__cpu");
@@ -121,7 +129,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     uniq u = { .r = r };
     hn_slices_init(&u.s, l, r);
     int *const list[] = { &u.order, &u.spare, &u.first_of, &u.firsts, &u.rank };
-    for (int i = 0; i < HN_COUNT(list); i++) *list[i] = hn_kb_scratch(b, "list", HN_I64, hn_kb_ext(b, u.s.n, 1));
+    for (int i = 0; i < HN_COUNT(list); i++)
+        *list[i] = hn_kb_scratch(b, "list", HN_I64, hn_kb_ext(b, u.s.n, 1));
     const hn_kv count = hn_kb_get(b, mark_first(&u));
     if (!hn_attr_i(r->root, "sorted")) sort_by_place(&u);
     const int total = hn_loops_result(r, 4);
@@ -134,6 +143,10 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_unique_any_sort__cpu = {
-    .name = "unique_any_sort__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
-    .fits = fits, .cost = cost, .emit = emit,
+    .name = "unique_any_sort__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .cost = cost,
+    .emit = emit,
 };
