@@ -121,3 +121,26 @@ TEST(recurrent_edges)
                .tol = 1e-5,
                .sym = 1 });
 }
+
+TEST(attention_edges)
+{
+    SIZES("in q f32[2,3,%d,20]  in k f32[2,3,7,20]  in v f32[2,3,7,33]\ny = attention(q, k, v)\nout y",
+          "attention", 1, 5, 6, 7);
+    SIZES("in q f32[1,4,5,16]  in k f32[1,2,%d,16]  in v f32[1,2,%d,16]  in m f32[5,%d]\ny = attention(q, k, "
+          "v, m) {scale=0.3}\n"
+          "z = relu(y)\nout z",
+          "attention", EDGES, 64, 65);
+    SIZES("in q f32[1,2,%d,8]  in k f32[1,2,19,8]  in v f32[1,2,19,8]\ny = attention(q, k, v) "
+          "{causal=lower_right, softcap=2}\nout y",
+          "attention", 1, 7, 19);
+    SIZES("in q f32[1,2,%d,8]  in k f32[1,2,19,8]  in v f32[1,2,19,8]  in i bool[1,1,%d,19]\n"
+          "y = attention(q, k, v, i) {causal=upper_left}\nout y",
+          "attention", 1, 7, 19);
+    fast_every(t, &(fast_case){ .text = "sym s [1,9,40]\nin q f32[1,2,s,8]  in k f32[1,2,s,8]  in v "
+                                        "f32[1,2,s,8]\ny = attention(q, k, v)\n"
+                                        "out y",
+                                .root = "attention",
+                                .tol = 1e-5,
+                                .sym = 37,
+                                .n_point = 6 });
+}

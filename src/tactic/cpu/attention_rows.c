@@ -1,0 +1,369 @@
+/* Attention whole: a first launch transposes the keys into panels of nv vectors, [batch head][panel][d][key],
+ * a second one takes mr queries at a time: scores of all keys into scratch, softmax over them there, then
+ * their sum over the values.
+ *
+ * Scores never reach memory, and keys past a causal limit are not computed.
+ */
+#include "tactic/cpu/loops.h"
+
+enum { P_MR, P_NV };
+enum { MAX_MR = 6, MAX_NV = 4 };
+enum { Q, K, V, MASK };
+enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT };
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    const hn_node *n = r->root;
+    if (n->op != HN_OP_attention) return HN_FIT_OP;
+    const hn_dtype d = n->out[0]->type.dtype;
+    if (d != HN_F32 && d != HN_F16 && d != HN_BF16) return HN_FIT_DTYPE;
+    if (!hn_lower_can(r, n)) return HN_FIT_DTYPE;
+    for (int i = Q; i <= V; i++) {
+        if (hn_region_operand(r, hn_in(n, i)) < 0) return HN_FIT_TOO_SMALL;
+        if (!hn_layout_is_plain(&hn_in(n, i)->layout)) return HN_FIT_LAYOUT;
+        if (!hn_dim_is_const(hn_in(n, i)->type.dim[3])) return HN_FIT_SYMBOLIC;
+    }
+    return hn_layout_is_plain(&n->out[0]->layout) ? HN_FIT_YES : HN_FIT_LAYOUT;
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    (void)r;
+    (void)t;
+    hn_space_add_list(ret, "mr", 4, (const int64_t[]){ 1, 2, 4, 6 });
+    hn_space_add_list(ret, "nv", 3, (const int64_t[]){ 1, 2, 4 });
+}
+
+/* Sums, a row of keys or values and one broadcast must fit the registers. */
+static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    const hn_dim s = r->root->out[0]->type.dim[2];
+    if (hn_dim_is_const(s) && p[P_MR] > 1 && s < p[P_MR]) return false;
+    return p[P_MR] * p[P_NV] + p[P_NV] + 1 <= t->n_vreg;
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    const hn_value *q = hn_in(r->root, Q), *k = hn_in(r->root, K), *y = r->root->out[0];
+    double lines = 1;
+    for (int a = 0; a < 3; a++)
+        lines *= (double)hn_region_opt(r, q->type.dim[a]);
+    const double keys = (double)hn_region_opt(r, k->type.dim[2]);
+    const double flops = 2 * lines * keys * (double)(q->type.dim[3] + y->type.dim[3]) + 20 * lines * keys;
+    const double tile = (double)(p[P_MR] * p[P_NV]);
+    const double moved = 8 * keys * (double)k->type.dim[3] * (double)hn_region_opt(r, k->type.dim[0]);
+    return hn_roofline_ns(t, flops, moved, 0.8 * tile / (tile + 8), 0.5) + 500;
+}
+
+typedef struct att {
+    const hn_region *r;
+    const hn_value *q, *k, *v, *mask, *y;
+    int lanes, mr, nv;
+    int64_t d, dv, wide; /* wide: keys a panel */
+    hn_dim panels;       /* of one head */
+    /* the second launch */
+    hn_lower *l;
+    int qb, kb, vb, sb;    /* buffers: queries, panels, values; scratch: scores */
+    hn_kv t, stride;       /* keys; scores a row in scratch */
+    hn_kv batch, head, kv; /* kv: batch and key head as one number */
+    hn_kv row[MAX_MR], limit[MAX_MR];
+    hn_kvar acc[MAX_MR][MAX_NV];
+} att;
+
+static void shape_of(const hn_region *r, const hn_target *t, const int64_t *p, att *a)
+{
+    *a = (att){ .r = r,
+                .q = hn_in(r->root, Q),
+                .k = hn_in(r->root, K),
+                .v = hn_in(r->root, V),
+                .mask = hn_in(r->root, MASK),
+                .y = r->root->out[0],
+                .lanes = hn_lower_lanes(t, HN_F32),
+                .mr = (int)p[P_MR],
+                .nv = (int)p[P_NV] };
+    a->d = a->q->type.dim[3];
+    a->dv = a->v->type.dim[3];
+    a->wide = (int64_t)a->lanes * a->nv;
+    a->panels = hn_dim_ceildiv(r->g->syms, a->k->type.dim[2], a->wide);
+}
+
+static hn_dim product(const att *a, hn_dim x, hn_dim y)
+{
+    return hn_dim_mul(a->r->g->syms, x, y);
+}
+
+/* ---- first launch: keys to panels ---- */
+static hone_status emit_panels(const att *a, const hn_target *t, hn_emission *ret, hn_diag *dg)
+{
+    hn_kb *b = hn_kb_new(ret->arena, "attention_float_rows__cpu");
+    hn_lower *l = hn_lower_new(ret->arena, b, a->r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    const hn_dim heads = product(a, a->k->type.dim[0], a->k->type.dim[1]);
+    const hn_kv per = hn_lower_dim(l, a->panels), keys = hn_lower_dim(l, a->k->type.dim[2]);
+    const hn_kv trips = hn_lower_dim(l, product(a, heads, a->panels));
+    const int in = hn_lower_in(l, hn_region_operand(a->r, a->k)), out = hn_lower_temp(l, 0, HN_F32, true);
+    const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1)), head = hn_kb_idiv(b, trip, per);
+    const hn_kv first = hn_kb_muli(b, hn_kb_imod(b, trip, per), a->wide);
+    const hn_kv j = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, a->d), 1);
+    for (int v = 0; v < a->nv; v++) {
+        const hn_kv key = hn_kb_addi(b, first, (int64_t)v * a->lanes),
+                    on = hn_kb_tail_mask(b, key, keys, a->lanes);
+        const hn_kv from = hn_kb_add(b, hn_kb_muli(b, hn_kb_add(b, hn_kb_mul(b, head, keys), key), a->d), j);
+        const hn_kv x = hn_kb_load_strided(b, in, from, hn_kb_i(b, a->d), a->lanes, on);
+        const hn_kv to = hn_kb_add(b, hn_kb_muli(b, trip, a->d * a->wide), hn_kb_muli(b, j, a->wide));
+        hn_kb_store(b, out, hn_kb_addi(b, to, (int64_t)v * a->lanes), x);
+    }
+    hn_kb_end(b);
+    hn_kb_end(b);
+    const double n =
+        (double)hn_region_opt(a->r, heads) * (double)hn_region_opt(a->r, a->k->type.dim[2]) * (double)a->d;
+    return hn_lower_finish(l, ret, 0, 8 * n, dg);
+}
+
+/* ---- second launch: scores ---- */
+static hn_kv query_at(att *a, int m, hn_kv j)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    hn_kv at = hn_kb_add(b, hn_kb_mul(b, a->batch, hn_lower_dim(a->l, a->q->type.dim[1])), a->head);
+    at = hn_kb_add(b, hn_kb_mul(b, at, hn_lower_dim(a->l, a->q->type.dim[2])), a->row[m]);
+    return hn_kb_add(b, hn_kb_muli(b, at, a->d), j);
+}
+
+static hn_kv score_at(att *a, int m, hn_kv key)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    return hn_kb_add(b, hn_kb_muli(b, a->stride, m), key);
+}
+
+static hn_kv f32(att *a, double x)
+{
+    return hn_kb_float(hn_lower_kb(a->l), HN_F32, a->lanes, x);
+}
+
+/* The mask at keys [key, key + lanes) of row m; `on`: lanes that are keys. */
+static hn_kv mask_at(att *a, int m, hn_kv key, hn_kv on)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const hn_tdesc *t = &a->mask->type;
+    const hn_kv full[4] = { a->batch, a->head, a->row[m], key };
+    hn_kv at[4];
+    for (int i = 0; i < t->rank; i++)
+        at[i] = t->dim[i] == 1 ? hn_kb_i(b, 0) : full[4 - t->rank + i];
+    hn_kidx idx;
+    hn_kidx_init(&idx, t->rank, at);
+    idx.lanes = a->lanes;
+    if (t->rank && t->dim[t->rank - 1] != 1) hn_kidx_vector(&idx, t->rank - 1, a->lanes);
+    hn_lower_forget(a->l);
+    const hn_kv x = hn_kb_splat(b, hn_lower_value(a->l, a->mask, &idx, on), a->lanes);
+    hn_lower_forget(a->l);
+    return x;
+}
+
+static hn_kv finish_score(att *a, int m, hn_kv key, hn_kv x)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const double cap = hn_attr_f(a->r->root, "softcap"), given = hn_attr_f(a->r->root, "scale");
+    const hn_kv on = hn_kb_tail_mask(b, key, a->limit[m], a->lanes);
+    x = hn_kb_mul(b, x, f32(a, given != 0 ? given : 1 / __builtin_sqrt((double)a->d)));
+    if (cap != 0) x = hn_kb_mul(b, hn_kb_math(b, HN_KMATH_TANH, hn_kb_div(b, x, f32(a, cap))), f32(a, cap));
+    if (a->mask) {
+        const hn_kv k = mask_at(a, m, key, on);
+        x = a->mask->type.dtype == HN_BOOL ? hn_kb_select(b, k, x, f32(a, -__builtin_inf()))
+                                           : hn_kb_add(b, x, k);
+    }
+    return hn_kb_select(b, on, x, f32(a, -__builtin_inf()));
+}
+
+/* How many panels hold keys that row m, or any row before it, sees. */
+static hn_kv panels_of(att *a)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    return hn_kb_idiv(b, hn_kb_addi(b, a->limit[a->mr - 1], a->wide - 1), hn_kb_i(b, a->wide));
+}
+
+static void scores(att *a)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const hn_kv panel = hn_kb_forn(b, panels_of(a)), all = hn_lower_dim(a->l, a->panels);
+    for (int m = 0; m < a->mr; m++)
+        for (int v = 0; v < a->nv; v++)
+            a->acc[m][v] = hn_kb_var(b, f32(a, 0));
+    const hn_kv at = hn_kb_muli(b, hn_kb_add(b, hn_kb_mul(b, a->kv, all), panel), a->d * a->wide);
+    const hn_kv j = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, a->d), 1);
+    hn_kv k[MAX_NV];
+    for (int v = 0; v < a->nv; v++)
+        k[v] = hn_kb_load(b, a->kb,
+                          hn_kb_addi(b, hn_kb_add(b, at, hn_kb_muli(b, j, a->wide)), (int64_t)v * a->lanes),
+                          a->lanes);
+    for (int m = 0; m < a->mr; m++) {
+        const hn_kv q = hn_kb_load_splat(b, a->qb, query_at(a, m, j), a->lanes);
+        for (int v = 0; v < a->nv; v++)
+            hn_kb_set(b, a->acc[m][v], hn_kb_fma(b, q, k[v], hn_kb_get(b, a->acc[m][v])));
+    }
+    hn_kb_end(b);
+    for (int m = 0; m < a->mr; m++)
+        for (int v = 0; v < a->nv; v++) {
+            const hn_kv key = hn_kb_addi(b, hn_kb_muli(b, panel, a->wide), (int64_t)v * a->lanes);
+            hn_kb_store(b, a->sb, score_at(a, m, key), finish_score(a, m, key, hn_kb_get(b, a->acc[m][v])));
+        }
+    hn_kb_end(b);
+}
+
+/* ---- softmax over a row of scratch: weights stay there; yields what they must be divided by, as a factor
+ * ---- */
+static hn_kv weights(att *a, int m, hn_kv n)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const hn_kvar top = hn_kb_var(b, f32(a, -__builtin_inf())), sum = hn_kb_var(b, f32(a, 0));
+    hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
+    hn_kb_set(b, top, hn_kb_max(b, hn_kb_get(b, top), hn_kb_load(b, a->sb, score_at(a, m, i), a->lanes)));
+    hn_kb_end(b);
+    /* A row that sees no key has -inf there: taking 0 off leaves weights of 0. */
+    hn_kv t = hn_kb_un(b, HN_KOP_RMAX, hn_kb_get(b, top));
+    t = hn_kb_select(b, hn_kb_eq(b, t, hn_kb_like(b, t, -__builtin_inf())), hn_kb_like(b, t, 0), t);
+    i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
+    const hn_kv x =
+        hn_kb_sub(b, hn_kb_load(b, a->sb, score_at(a, m, i), a->lanes), hn_kb_splat(b, t, a->lanes));
+    const hn_kv e = hn_kb_math(b, HN_KMATH_EXP, x);
+    hn_kb_store(b, a->sb, score_at(a, m, i), e);
+    hn_kb_set(b, sum, hn_kb_add(b, hn_kb_get(b, sum), e));
+    hn_kb_end(b);
+    const hn_kv s = hn_kb_un(b, HN_KOP_RADD, hn_kb_get(b, sum)), zero = hn_kb_like(b, s, 0);
+    return hn_kb_select(b, hn_kb_eq(b, s, zero), zero, hn_kb_div(b, hn_kb_like(b, s, 1), s));
+}
+
+/* ---- weighted sum of the values ---- */
+static void store_part(att *a, int m, int v, hn_kv first, hn_kv factor)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const hn_kv col = hn_kb_addi(b, first, (int64_t)v * a->lanes),
+                at[4] = { a->batch, a->head, a->row[m], col };
+    hn_kidx idx;
+    hn_kidx_init(&idx, 4, at);
+    hn_kidx_vector(&idx, 3, a->lanes);
+    const hn_kv on = a->dv % a->wide ? hn_kb_tail_mask(b, col, hn_kb_i(b, a->dv), a->lanes) : HN_KV_NONE;
+    hn_lower_seed(a->l, a->y, hn_kb_mul(b, hn_kb_get(b, a->acc[m][v]), hn_kb_splat(b, factor, a->lanes)));
+    hn_lower_store(a->l, &idx, on);
+}
+
+static void values(att *a, hn_kv n, const hn_kv *factor)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const hn_kv first = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, a->dv), a->wide);
+    for (int m = 0; m < a->mr; m++)
+        for (int v = 0; v < a->nv; v++)
+            a->acc[m][v] = hn_kb_var(b, f32(a, 0));
+    const hn_kv key = hn_kb_forn(b, n), line = hn_kb_add(b, hn_kb_mul(b, a->kv, a->t), key);
+    hn_kv x[MAX_NV];
+    for (int v = 0; v < a->nv; v++) {
+        const hn_kv col = hn_kb_addi(b, first, (int64_t)v * a->lanes);
+        const hn_kv on = a->dv % a->wide ? hn_kb_tail_mask(b, col, hn_kb_i(b, a->dv), a->lanes) : HN_KV_NONE;
+        x[v] = hn_kb_loadm(b, a->vb, hn_kb_add(b, hn_kb_muli(b, line, a->dv), col), a->lanes, on);
+    }
+    for (int m = 0; m < a->mr; m++) {
+        const hn_kv w = hn_kb_load_splat(b, a->sb, score_at(a, m, key), a->lanes);
+        for (int v = 0; v < a->nv; v++)
+            hn_kb_set(b, a->acc[m][v], hn_kb_fma(b, w, x[v], hn_kb_get(b, a->acc[m][v])));
+    }
+    hn_kb_end(b);
+    for (int m = 0; m < a->mr; m++)
+        for (int v = 0; v < a->nv; v++)
+            store_part(a, m, v, first, factor[m]);
+    hn_kb_end(b);
+}
+
+/* Keys that row m sees, [0, limit). */
+static hn_kv limit_of(att *a, int m)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const int64_t how = hn_attr_i(a->r->root, "causal");
+    if (how == NO_CAUSAL) return a->t;
+    hn_kv n = hn_kb_addi(b, a->row[m], 1);
+    if (how == LOWER_RIGHT) n = hn_kb_add(b, n, hn_kb_sub(b, a->t, hn_lower_dim(a->l, a->q->type.dim[2])));
+    return hn_kb_max(b, hn_kb_min(b, n, a->t), hn_kb_i(b, 0));
+}
+
+/* This trip's batch, head and rows; rows past the last repeat it. */
+static void place(att *a, hn_kv trip, hn_kv tiles)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const hn_kv heads = hn_lower_dim(a->l, a->q->type.dim[1]),
+                key_heads = hn_lower_dim(a->l, a->k->type.dim[1]);
+    const hn_kv last = hn_kb_addi(b, hn_lower_dim(a->l, a->q->type.dim[2]), -1),
+                line = hn_kb_idiv(b, trip, tiles);
+    a->batch = hn_kb_idiv(b, line, heads);
+    a->head = hn_kb_imod(b, line, heads);
+    const hn_kv group = hn_kb_idiv(b, heads, hn_kb_max(b, key_heads, hn_kb_i(b, 1)));
+    const hn_kv key_head = hn_kb_idiv(b, a->head, hn_kb_max(b, group, hn_kb_i(b, 1)));
+    a->kv = hn_kb_add(b, hn_kb_mul(b, a->batch, key_heads), key_head);
+    const hn_kv first = hn_kb_muli(b, hn_kb_imod(b, trip, tiles), a->mr);
+    for (int m = 0; m < a->mr; m++) {
+        a->row[m] = m ? hn_kb_min(b, hn_kb_addi(b, first, m), last) : first;
+        a->limit[m] = limit_of(a, m);
+    }
+}
+
+static hn_kext scratch_extent(att *a, hn_kv panels)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    int64_t n;
+    const int64_t per = a->wide * a->mr;
+    if (hn_kb_is_const(b, panels, &n)) return hn_kext_const(n * per);
+    hn_kext e = hn_kb_ext(b, panels, 1);
+    e.mul *= per;
+    return e;
+}
+
+static hone_status emit_rows(att *a, const hn_target *t, hn_emission *ret, hn_diag *dg)
+{
+    hn_kb *b = hn_kb_new(ret->arena, "attention_float_rows__cpu");
+    a->l = hn_lower_new(ret->arena, b, a->r, t);
+    if (!b || !a->l) return HN_NOMEM(dg);
+    hn_symtab *syms = a->r->g->syms;
+    const hn_dim tiles_dim = hn_dim_ceildiv(syms, a->q->type.dim[2], a->mr);
+    const hn_dim lines = product(a, a->q->type.dim[0], a->q->type.dim[1]);
+    const hn_kv tiles = hn_lower_dim(a->l, tiles_dim),
+                trips = hn_lower_dim(a->l, product(a, lines, tiles_dim));
+    const hn_kv panels = hn_lower_dim(a->l, a->panels);
+    a->t = hn_lower_dim(a->l, a->k->type.dim[2]);
+    a->stride = hn_kb_muli(b, panels, a->wide);
+    a->qb = hn_lower_in(a->l, hn_region_operand(a->r, a->q));
+    a->vb = hn_lower_in(a->l, hn_region_operand(a->r, a->v));
+    a->kb = hn_lower_temp(a->l, 0, HN_F32, false);
+    a->sb = hn_kb_scratch(b, "scores", HN_F32, scratch_extent(a, panels));
+    place(a, hn_kb_parallel(b, hn_kb_ext(b, trips, 1)), tiles);
+    scores(a);
+    hn_kv factor[MAX_MR];
+    const hn_kv n = hn_kb_muli(b, panels_of(a), a->wide);
+    for (int m = 0; m < a->mr; m++)
+        factor[m] = weights(a, m, n);
+    values(a, a->limit[a->mr - 1], factor);
+    hn_kb_end(b);
+    hn_work w;
+    hn_region_work(a->r, &w);
+    return hn_lower_finish(a->l, ret, w.flops, w.bytes, dg);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
+                        hn_diag *dg)
+{
+    att a;
+    shape_of(r, t, p, &a);
+    const hn_dim heads = product(&a, a.k->type.dim[0], a.k->type.dim[1]);
+    const hn_dim bytes = product(&a, product(&a, heads, a.panels), a.d * a.wide * 4);
+    if (!hn_vec_push(ret->arena, &ret->temp_bytes, bytes)) return HN_NOMEM(dg);
+    HN_TRY(emit_panels(&a, t, ret, dg));
+    return emit_rows(&a, t, ret, dg);
+}
+
+const hn_tactic_def hn_tactic_attention_float_rows__cpu = {
+    .name = "attention_float_rows__cpu",
+    .rev = 1,
+    .arch = HN_ARCH_X86_64,
+    .fits = fits,
+    .space = space,
+    .legal = legal,
+    .cost = cost,
+    .emit = emit,
+};
