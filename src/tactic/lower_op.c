@@ -128,12 +128,32 @@ static hn_kv lower_float_to_int(hn_lower *l, hn_kv x, hn_dtype to)
     return hn_kb_cast(b, hn_kb_select(b, fits, i, hn_kb_like(b, i, 0)), to);
 }
 
+/* Clipped before to what the type holds, as quantisation does: only NaN is left to think of, which gives 0. */
+static bool clipped_to(const hn_value *v, hn_dtype to)
+{
+    const hn_node *n = v->def;
+    double lo, hi;
+    if (!n || n->op != HN_OP_clip || hn_dtype_bits(to) > 16) return false;
+    if (!hn_const_scalar(hn_in(n, 1), &lo) || !hn_const_scalar(hn_in(n, 2), &hi)) return false;
+    const bool is_signed = hn_dtype_is_signed(to);
+    const double range = (double)(1 << hn_dtype_bits(to)), low = is_signed ? -range / 2 : 0;
+    return lo >= low && hi < low + range && lo <= hi;
+}
+
+static hn_kv lower_clipped_to_int(hn_lower *l, hn_kv x, hn_dtype to)
+{
+    hn_kb *b = l->b;
+    x = hn_kb_select(b, hn_kb_eq(b, x, x), x, hn_kb_like(b, x, 0));
+    return hn_kb_cast(b, hn_kb_cast_in_range(b, x, HN_I32), to);
+}
+
 static hn_kv lower_cast(hn_lower *l, const hn_node *n, hn_kv x)
 {
     hn_kb *b = l->b;
     const hn_dtype to = (hn_dtype)hn_attr_i(n, "to"), from = hn_kb_dtype(b, x);
     const hn_dtype c = hn_lower_compute_type(to);
-    if (hn_dtype_is_float(from) && hn_dtype_is_int(c)) x = lower_float_to_int(l, x, c);
+    if (hn_dtype_is_float(from) && hn_dtype_is_int(c) && clipped_to(hn_in(n, 0), to)) x = lower_clipped_to_int(l, x, c);
+    else if (hn_dtype_is_float(from) && hn_dtype_is_int(c)) x = lower_float_to_int(l, x, c);
     else x = hn_kb_cast(b, x, c);
     if (hn_small_is(to)) return hn_small_round(l, x, to, hn_attr_i(n, "saturate"));
     return to == HN_F16 || to == HN_BF16 ? hn_kb_round_to(b, x, to) : x;

@@ -144,3 +144,20 @@ TEST(attention_edges)
                                 .sym = 37,
                                 .n_point = 6 });
 }
+
+TEST(clipped_casts)
+{
+    static const char *const to[] = { "u8", "i8", "i16", "u16" };
+    static const char *const bound[] = { "0", "-128", "-32768", "0" }, *const top[] = { "255", "127", "32767",
+                                                                                        "65535" };
+    for (int i = 0; i < HN_COUNT(to); i++) {
+        const char *text =
+            hn_arena_printf(t->arena,
+                            "const lo f32[] = {%s}  const hi f32[] = {%s}  const s f32[] = {1000}\n"
+                            "in x f32[3,37]\na = mul(x, s)  z = sqrt(x)  y = add(a, z)  c = clip(y, lo, hi)  "
+                            "d = cast(c) {to=%s}\n"
+                            "out d",
+                            bound[i], top[i], to[i]);
+        fast_every(t, &(fast_case){ .text = text, .root = "cast" }); /* roots of negative numbers make NaN */
+    }
+}
