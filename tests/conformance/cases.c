@@ -115,6 +115,9 @@ static void load_file(hn_arena *a, const char *folder, io_set *s, bool output, i
     s->has_file[at] = true;
     if (s->io[at].dtype == HONE_DTYPE_BF16 && s->file[at].dtype == HONE_DTYPE_U16)
         as_bfloat16(&s->io[at], &s->file[at]);
+    if (!output && s->file[at].rank != s->io[at].rank)
+        say(r, "skip", "the suite's file for \"%s\" has rank %d where the model says %d", s->io[at].name, s->file[at].rank,
+            s->io[at].rank);
 }
 
 static void load_files(hn_arena *a, const char *folder, io_set *s, result *r)
@@ -241,15 +244,15 @@ static void by_engine(hone_model *m, io_set *s, result *r)
 
 /*
  * Cases give axes, scales and flags as inputs, which a compiler has to know: where the model is refused without them, scalars and
- * vectors after the first input get their values when the model is read.
+ * vectors (of the first input scalars alone) get their values when the model is read.
  */
 static int given_values(hn_arena *a, const char *folder, hone_input_value *ret)
 {
     int n = 0;
-    for (int i = 1; i < MAX_IO; i++) {
+    for (int i = 0; i < MAX_IO; i++) {
         hn_file_value v = { 0 };
         result ignored = { 0 };
-        if (!read_value(a, folder, "input", i, &v, &ignored) || v.at[0].type.rank > 1 || !v.name) continue;
+        if (!read_value(a, folder, "input", i, &v, &ignored) || v.at[0].type.rank > (i > 0) || !v.name) continue;
         ret[n].input = v.name;
         to_tensor(&v.at[0], &ret[n++].value);
     }
@@ -272,8 +275,8 @@ static hone_model *load_model(hn_arena *a, const char *folder, bool *ret_given, 
         *ret_given = true;
         return m;
     }
-    hone_error_free(again);
-    say_error(r, "import", err);
+    say_error(r, "import", again ? again : err);
+    if (again) hone_error_free(err);
     return NULL;
 }
 
