@@ -143,6 +143,14 @@ static void drop_dead_symbols(hn_graph *root)
     root->value_dims.n = n;
 }
 
+/* A body of a dead node goes with it, at once, when the graph around it is swept. */
+static bool in_living(const sweep *s, const hn_graph *g)
+{
+    for (const hn_node *n = g->owner; n; n = n->graph->owner)
+        if (!s->alive[n->id]) return false;
+    return true;
+}
+
 int hn_sweep_dead(hn_graph *g)
 {
     sweep s = {.root = g->root, .arena = hn_arena_create()};
@@ -151,7 +159,7 @@ int hn_sweep_dead(hn_graph *g)
     s.alive = HN_NEW_N(s.arena, uint8_t, g->root->next_id + 1);
     if (s.alive) mark_all(&s);
     if (s.alive && !s.oom) {
-        n_gone = remove_dead(&s, g);
+        if (in_living(&s, g)) n_gone = remove_dead(&s, g);
         drop_unread_consts(g);
         drop_dead_symbols(g->root);
     }

@@ -39,14 +39,19 @@ static uint64_t hash_node(const hn_node *n)
     return h;
 }
 
+static bool same_bytes(const void *a, const void *b, size_t n)
+{
+    return n == 0 || memcmp(a, b, n) == 0; /* empty lists may be null */
+}
+
 static bool same_attr(const hn_attr *a, const hn_attr *b, hn_attr_kind kind)
 {
     if (a->set != b->set) return false;
     if (!a->set) return true;
     switch (kind) {
     case HN_ATTR_INTS:
-    case HN_ATTR_DIMS: return a->n == b->n && memcmp(a->is, b->is, (size_t)a->n * sizeof *a->is) == 0;
-    case HN_ATTR_FLOATS: return a->n == b->n && memcmp(a->fs, b->fs, (size_t)a->n * sizeof *a->fs) == 0;
+    case HN_ATTR_DIMS: return a->n == b->n && same_bytes(a->is, b->is, (size_t)a->n * sizeof *a->is);
+    case HN_ATTR_FLOATS: return a->n == b->n && same_bytes(a->fs, b->fs, (size_t)a->n * sizeof *a->fs);
     case HN_ATTR_STR: return strcmp(a->s, b->s) == 0;
     default: return a->i == b->i;
     }
