@@ -4,14 +4,14 @@
 #include <string.h>
 
 static const hn_pipeline_step default_steps[] = {
-    { "fold_if", 0 }, { "fold_constants", 0 }, { "fold_identity", 0 }, { "merge_equal", 0 },
+    { "fold_if", 0 }, { "fold_sequence", 0 }, { "fold_constants", 0 }, { "fold_identity", 0 }, { "merge_equal", 0 },
     { "expand_composites", 1 }, { "fold_if", 1 }, { "fold_constants", 1 }, { "merge_transpose", 1 },
     { "transpose_operand", 1 }, { "absorb_scale", 1 }, { "absorb_bias", 1 }, { "fold_identity", 1 }, { "merge_equal", 1 },
     { NULL, 0 },
 };
 
-/* Only what building needs: composites that no tactic takes must go. */
-static const hn_pipeline_step none_steps[] = { { "expand_composites", 0 }, { NULL, 0 } };
+/* Only what building needs: lists have no working form, and composites that no tactic takes must go. */
+static const hn_pipeline_step none_steps[] = { { "fold_sequence", 0 }, { "expand_composites", 0 }, { NULL, 0 } };
 
 static const hn_pipeline pipelines[] = {
     { "default", default_steps, 8 },
