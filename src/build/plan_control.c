@@ -110,6 +110,7 @@ hone_status hn_plan_fill(hn_planner *p, const hn_value *to, const hn_flexible *f
 static hone_status plan_branch(hn_planner *p, hn_node *n, hn_graph *body, const hn_flexible *f, hn_diag *dg)
 {
     const int before = p->regs.n;
+    hn_plan_trap(p, n, body);
     HN_TRY(hn_plan_graph(p, body, dg));
     for (int i = 0; i < n->n_out; i++) {
         hn_value *v = n->out[i], *from = body->out[i].value;

@@ -29,6 +29,8 @@ hone_status hn_plan_read(hn_planner *p, hn_value *v, uint32_t *ret, hn_diag *dg)
 void hn_plan_forget(hn_planner *p, int n_before);
 const char *hn_plan_origin(const hn_node *n);
 
+/** Fail where a branch begins that cannot run. */
+void hn_plan_trap(hn_planner *p, const hn_node *n, const hn_graph *body);
 hone_status hn_plan_loop(hn_planner *p, hn_node *n, hn_diag *dg);
 
 #endif

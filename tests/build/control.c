@@ -1,6 +1,8 @@
-/* Control flow with shapes that the run decides: what the engine computes is what evaluation computes. */
+/* Control flow with shapes that the run decides, and lists of known length: what the engine computes is what evaluation computes. */
 #include "harness.h"
 #include "run_graph.h"
+
+#include <stdio.h>
 
 /* Inputs are drawn anew by each seed: conditions go both ways, counts go from 0 to 3. */
 static void by_seeds(const char *text, int64_t sym)
@@ -73,4 +75,71 @@ TEST(untaken_branches_may_not_fit)
         "out y  out z";
     hn_check_graph(text, &(hn_run_opts){ .sym = 3 });
     hn_check_graph(text, &(hn_run_opts){ .sym = 9 });
+}
+
+/* As import writes a branch that contradicts the model's shapes: whichever it is, taking it fails and the other runs. */
+TEST(branches_that_only_fail)
+{
+    static const char then_fails[] =
+        "y = if(c) { i = cast(c) {to=i64}  a = gather(z, i) {axis=0}  b = reshape(a) {dim=[1]}  d = add(b, x)  out d }\n"
+        "  { e = neg(x)  out e }\n";
+    static const char else_fails[] =
+        "y = if(c) { p = exp(x)  out p }\n"
+        "  { f = cast(c) {to=i64}  g = sub(one, f)  h = gather(z, g) {axis=0}  k = reshape(h) {dim=[1]}  out k }\n";
+    const struct {
+        const char *cond, *branches, *fails;
+    } row[] = { { "eq", then_fails, "does not fit" }, { "lt", then_fails, NULL },
+                { "eq", else_fails, NULL }, { "lt", else_fails, "does not fit" } };
+    for (int i = 0; i < HN_COUNT(row); i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "const one i64[] = {1}  const z f32[1] = {0}\nin x f32[1]  in n i64[]\nc = %s(n, n)\n%sout y", row[i].cond,
+                 row[i].branches);
+        hn_check_graph(text, &(hn_run_opts){ .fails = row[i].fails });
+    }
+}
+
+TEST(branches_nobody_reads)
+{
+    by_seeds("in c bool[]  in x f32[3]\n"
+             "w = if(c) { a = exp(x)  b = neg(a)  out b } { d = neg(x)  out d }\n"
+             "y = tanh(x)  out y", 0);
+}
+
+/* Results of a size that the run shows, over operands of any size. */
+TEST(counts_over_symbolic_operands)
+{
+    static const char text[] = "sym n [1,4,64]\nin x i32[n,3]  in y f32[n]  in m bool[n]\n"
+                               "p, u = nonzero(x)  c, v = compress(y, m) {axis=0}  e = exp(c)  s = reduce_sum(c) {axes=[0]}\n"
+                               "out p  out u  out e  out s";
+    for (int64_t n = 1; n < 40; n += 13) by_seeds(text, n);
+}
+
+TEST(lists_of_known_length)
+{
+    by_seeds("in x f32[7,3]  in y f32[2,3]  in z f32[7,3]\n"
+             "const sizes i64[3] = {2, 1, 4}  const last i64[] = {-1}  const one i64[] = {1}  const three i64[] = {3}\n"
+             "s = seq_split(x, sizes) {axis=0}  t = seq_insert(s, y)  u = seq_erase(t, one)\n"
+             "n = seq_length(u)  a = seq_at(u, last)  b = seq_at(u, one)\n"
+             "j = seq_concat(u) {axis=0}  e = exp(j)  m = add(a, a)  r = reduce_sum(b) {axes=[0]}\n"
+             "v = seq_split(z) {axis=1, keepdims=0}  w = seq_concat(v) {axis=0, new_axis=1}  q = neg(w)\n"
+             "p = seq_split(z, three) {axis=0}  h = seq_at(p, last)  g = tanh(h)\n"
+             "out n  out m  out e  out r  out q  out g", 0);
+}
+
+TEST(optionals_that_are_known)
+{
+    by_seeds("in x f32[4]\n"
+             "o = opt_make(x)  h = opt_has(o)  g = opt_get(o)  p = opt_make() {dtype=f32}  k = opt_has(p)\n"
+             "y = neg(g)\n"
+             "out h  out k  out y", 0);
+}
+
+TEST(lists_read_in_loops)
+{
+    by_seeds("in m i64[]  in x f32[3,2]  in y f32[3,2]  const one i64[] = {1}\n"
+             "s = seq_construct(x, y)\n"
+             "z, k = loop(m, _, x) { in i i64[]  in go bool[]  in a f32[3,2]\n"
+             "  b = seq_at(s, one)  c = add(a, b)  d = tanh(c)  out go  out d }\n"
+             "out z", 0);
 }
