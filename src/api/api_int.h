@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "build/build.h"
 #include "core/core.h"
+#include "eval/eval.h"
 #include "ir/ir.h"
 
 struct hone_model {
@@ -27,6 +28,8 @@ hone_status hn_api_fail(hone_error **err, const hn_diag *dg, const hn_diags *pro
 void hn_api_io(hone_io *ret, const char *name, bool is_output, const hn_tdesc *t, const hn_symtab *syms, hn_arena *a);
 hone_status hn_api_report(const hn_str *json, hone_report **ret, hn_diag *dg);
 char *hn_api_string(const hn_str *s); /* malloc'd copy */
+/** The caller's tensor as evaluation takes it; owns nothing. */
+void hn_api_tensor(const hone_tensor *t, hn_tensor *ret);
 /** A progress callback with times added. */
 typedef struct hn_api_progress {
     hone_progress_fn fn;
@@ -43,6 +46,8 @@ typedef struct hn_api_build {
     hn_api_progress progress;
 } hn_api_build;
 hone_status hn_api_build_options(hn_arena *a, const hone_build_options *in, hn_api_build *ret, hn_diag *dg);
+/** Build by the cost model and keep the report alone: what a build reads. */
+hone_status hn_api_trace(hn_arena *a, const hone_model *m, hn_api_build *b, hn_build_report *ret, hn_diag *dg);
 void hn_api_report_json(const hn_build_report *r, const hone_model *m, hn_str *out);
 
 #endif

@@ -211,20 +211,26 @@ char *hone_knobs_json(void)
     return r;
 }
 
+hone_status hn_api_trace(hn_arena *a, const hone_model *m, hn_api_build *b, hn_build_report *ret, hn_diag *dg)
+{
+    void *engine = NULL;
+    size_t n = 0;
+    b->o.measure = false;
+    b->o.model_name = m->path;
+    hn_graph *g = hn_clone(a, m->g, NULL);
+    if (!g) return HN_NOMEM(dg);
+    const hone_status s = hn_build_engine(a, g, &b->o, &engine, &n, ret, dg);
+    free(engine);
+    return s;
+}
+
 /* The knobs that a build by the cost model reads. */
 static hone_status model_knobs(hn_arena *a, hone_model *m, const hone_build_options *opts, char **ret, hn_diag *dg)
 {
     hn_api_build b;
     hn_build_report r;
-    void *data = NULL;
-    size_t n = 0;
     HN_TRY(hn_api_build_options(a, opts, &b, dg));
-    b.o.measure = false;
-    b.o.model_name = m->path;
-    hn_graph *g = hn_clone(a, m->g, NULL);
-    if (!g) return HN_NOMEM(dg);
-    HN_TRY(hn_build_engine(a, g, &b.o, &data, &n, &r, dg));
-    free(data);
+    HN_TRY(hn_api_trace(a, m, &b, &r, dg));
     hn_str s = { 0 };
     hn_json j;
     hn_json_init(&j, &s, true);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void to_internal(const hone_tensor *t, hn_tensor *ret)
+void hn_api_tensor(const hone_tensor *t, hn_tensor *ret)
 {
     *ret = (hn_tensor){ .kind = HN_TENSOR, .data = t->data, .bytes = t->bytes };
     ret->type.dtype = (hn_dtype)t->dtype;
@@ -36,7 +36,7 @@ static hone_status evaluate(hone_model *m, bool f64, const hone_tensor *in, hone
 {
     hn_tensor *x = calloc((size_t)m->g->n_in + 1, sizeof *x), *y = calloc((size_t)m->g->n_out + 1, sizeof *y);
     hone_status s = x && y ? HONE_OK : HN_NOMEM(dg);
-    for (int i = 0; s == HONE_OK && i < m->g->n_in; i++) to_internal(&in[i], &x[i]);
+    for (int i = 0; s == HONE_OK && i < m->g->n_in; i++) hn_api_tensor(&in[i], &x[i]);
     const hn_eval_opts o = { .mode = f64 ? HN_EVAL_F64 : HN_EVAL_OWN, .progress = eval_step, .user = p };
     if (s == HONE_OK) s = hn_eval_run(m->g, &o, x, y, dg);
     for (int i = 0; s == HONE_OK && i < m->g->n_out; i++) to_public(&y[i], &out[i]);
@@ -60,8 +60,8 @@ hone_status hone_compare(const hone_tensor *got, const hone_tensor *want, double
     hn_diag dg = { 0 };
     hn_tensor g, w;
     hn_metric m;
-    to_internal(got, &g);
-    to_internal(want, &w);
+    hn_api_tensor(got, &g);
+    hn_api_tensor(want, &w);
     if (hn_metric_compare(&g, &w, NULL, atol, rtol, &m, &dg) != HONE_OK) return hn_api_fail(err, &dg, NULL);
     *ret = (hone_difference){ .l0 = m.l0, .l1 = m.l1, .l2 = m.l2, .linf = m.linf, .cosine = m.cosine, .snr_db = m.snr_db,
                               .rel_l2 = m.rel_l2, .n = m.n, .n_nonfinite = m.n_nonfinite };

@@ -78,19 +78,9 @@ void hone_model_free(hone_model *m)
     free(m);
 }
 
-static int count_nodes(const hn_graph *g)
-{
-    int n = 0;
-    HN_FOR_NODES (x, g) {
-        n++;
-        for (int i = 0; i < x->n_body; i++) n += count_nodes(x->body[i]);
-    }
-    return n;
-}
-
 int hone_model_node_count(const hone_model *m)
 {
-    return count_nodes(m->g);
+    return hn_graph_count_nodes(m->g);
 }
 
 int hone_model_io_count(const hone_model *m)

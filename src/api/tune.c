@@ -136,14 +136,6 @@ static hone_status evaluate(hone_model *m, data *d, limit *l, hn_diag *dg)
     return budget_passed(l, "evaluating references", s, dg);
 }
 
-static void to_internal(const hone_tensor *t, hn_tensor *ret)
-{
-    *ret = (hn_tensor){ .kind = HN_TENSOR, .data = t->data, .bytes = t->bytes };
-    ret->type.dtype = (hn_dtype)t->dtype;
-    ret->type.rank = t->rank;
-    for (int i = 0; i < t->rank; i++) ret->type.dim[i] = t->dim[i];
-}
-
 static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *d, limit *l, hn_diag *dg)
 {
     hone_error *err = NULL;
@@ -159,7 +151,7 @@ static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *
         return dg->code;
     }
     for (int i = 0; i < d->n_in; i++) {
-        to_internal(o->input && o->input[i].data ? &o->input[i] : &d->in[i], &d->x[i]);
+        hn_api_tensor(o->input && o->input[i].data ? &o->input[i] : &d->in[i], &d->x[i]);
     }
     return evaluate(m, d, l, dg);
 }
@@ -179,17 +171,10 @@ static hone_status read_trace(hn_arena *a, hone_model *m, const hone_build_optio
                               hn_diag *dg)
 {
     hn_api_build b;
-    void *bytes = NULL;
-    size_t n = 0;
     HN_TRY(hn_api_build_options(a, opts, &b, dg));
-    b.o.measure = false;
-    b.o.model_name = m->path;
     b.o.progress = limited_step;
     b.o.progress_user = l;
-    hn_graph *g = hn_clone(a, m->g, NULL);
-    if (!g) return HN_NOMEM(dg);
-    const hone_status s = hn_build_engine(a, g, &b.o, &bytes, &n, r, dg);
-    free(bytes);
+    const hone_status s = hn_api_trace(a, m, &b, r, dg);
     return budget_passed(l, "finding the knobs that matter", s, dg);
 }
 

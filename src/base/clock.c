@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/os.h"
@@ -79,4 +80,17 @@ int64_t hn_rng_below(hn_rng *r, int64_t n)
     while (x < reject)
         x = hn_rng_u64(r);
     return (int64_t)(x % un);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double hn_median(double *v, int n)
+{
+    if (n < 1) return 0;
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    return v[n / 2];
 }

@@ -32,6 +32,8 @@ const char *hn_env(const char *name);
 
 /* ---- time and randomness ---- */
 int64_t hn_now_ns(void);      /* monotonic */
+/** Middle of n numbers (the upper one of an even count), sorting them in place; 0 for none. */
+double hn_median(double *v, int n);
 int64_t hn_cpu_ns(void);      /* this thread's processor time */
 void hn_sleep_ns(int64_t ns);
 typedef struct hn_rng {

@@ -10,16 +10,6 @@ bool hn_build_step(hn_job *b, const char *phase, int64_t done, int64_t total)
     return !b->o->progress || b->o->progress(b->o->progress_user, phase, done, total);
 }
 
-static int count_nodes(const hn_graph *g)
-{
-    int n = 0;
-    HN_FOR_NODES (x, g) {
-        n++;
-        for (int i = 0; i < x->n_body; i++) n += count_nodes(x->body[i]);
-    }
-    return n;
-}
-
 /* Composites that a tactic takes whole stay; the others are expanded. */
 static bool keep_composite(void *user, const hn_node *n)
 {
@@ -155,11 +145,11 @@ static void expect_usual_extents(hn_graph *g)
 
 static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag *dg)
 {
-    b->report->n_node_in = count_nodes(b->g);
+    b->report->n_node_in = hn_graph_count_nodes(b->g);
     expect_usual_extents(b->g);
     HN_TRY(run_passes(b, dg));
     HN_TRY(hn_layout_assign(b, b->g, dg));
-    b->report->n_node_out = count_nodes(b->g);
+    b->report->n_node_out = hn_graph_count_nodes(b->g);
     HN_TRY(open_tools(b, dg));
     const int64_t t0 = hn_now_ns();
     HN_TRY(hn_choose_all(b, dg));

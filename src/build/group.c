@@ -99,14 +99,6 @@ static role role_of(const hn_node *n)
     }
 }
 
-static bool same_dims(const hn_value *a, const hn_value *b)
-{
-    if (a->type.rank != b->type.rank) return false;
-    for (int i = 0; i < a->type.rank; i++)
-        if (a->type.dim[i] != b->type.dim[i]) return false;
-    return true;
-}
-
 static bool knob(former *f, hn_knob id, const hn_node *n)
 {
     return hn_knob_read_node(f->b->knobs, id, n->origin, n->n_origin) != 0;
@@ -273,7 +265,7 @@ static bool results_share_space(former *f, const hn_group *g, const hn_node *n)
         hn_value *v = g->nodes.at[i]->out[0];
         HN_FOR_USES (u, v)
             if (u->node != n && (!u->node || u->node->graph != f->g || f->of[u->node->id] != g) &&
-                !same_dims(v, n->out[0]))
+                !hn_tdesc_same_dims(&v->type, &n->out[0]->type))
                 return false;
     }
     return true;
@@ -291,7 +283,7 @@ static bool can_follow(former *f, hn_group *g, hn_node *n)
 {
     if (g->kind != HN_GROUP_REGION || g->dead || g->closed || g->nodes.n >= MAX_GROUP_NODES) return false;
     const hn_value *space = role_of(g->root) == ROLE_POINTWISE ? g->nodes.at[g->nodes.n - 1]->out[0] : g->root->out[0];
-    if (!same_dims(space, n->out[0])) return false;
+    if (!hn_tdesc_same_dims(&space->type, &n->out[0]->type)) return false;
     if (!results_share_space(f, g, n) || count_outputs(f, g) > MAX_GROUP_OUT) return false;
     return takes_epilogue(f, g, n) && may_join(f, n, g);
 }

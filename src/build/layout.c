@@ -24,17 +24,15 @@ static bool is_image_op(const hn_node *n)
     }
 }
 
+/* Full-size operands move with the result; smaller ones are broadcast. */
+static bool full_size(const hn_node *n, int i)
+{
+    return hn_in(n, i) && hn_tdesc_same_dims(&hn_in(n, i)->type, &n->out[0]->type);
+}
+
 static bool has_layout(const hn_value *v)
 {
     return v && v->layout.n != 0;
-}
-
-static bool same_dims(const hn_value *a, const hn_value *b)
-{
-    if (a->type.rank != b->type.rank) return false;
-    for (int i = 0; i < a->type.rank; i++)
-        if (a->type.dim[i] != b->type.dim[i]) return false;
-    return true;
 }
 
 /* Channels that a blocked layout would pad make copies of concat and slice awkward: those values stay channels-last. */
@@ -114,7 +112,7 @@ static void place_image_op(hn_job *job, hn_builder *b, hn_node *n)
 static const hn_layout *carried(const hn_node *n)
 {
     for (int i = 0; i < n->n_in; i++)
-        if (has_layout(hn_in(n, i)) && same_dims(hn_in(n, i), n->out[0])) return &hn_in(n, i)->layout;
+        if (has_layout(hn_in(n, i)) && full_size(n, i)) return &hn_in(n, i)->layout;
     return NULL;
 }
 
@@ -124,7 +122,7 @@ static void place_pointwise(hn_builder *b, hn_node *n)
     if (!l) return; /* small operands are read in whatever layout they have */
     const hn_layout keep = *l;
     for (int i = 0; i < n->n_in; i++)
-        if (hn_in(n, i) && !hn_in(n, i)->data && same_dims(hn_in(n, i), n->out[0])) give_operand(b, n, i, &keep);
+        if (full_size(n, i) && !hn_in(n, i)->data) give_operand(b, n, i, &keep);
     for (int i = 0; i < n->n_out; i++) n->out[i]->layout = keep;
 }
 

@@ -155,12 +155,6 @@ static int64_t run_once(hn_measure *m, ready *x, hn_diag *dg)
     return hn_now_ns() - t0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static hone_status grow_pool(hn_measure *m, int64_t need, hn_diag *dg)
 {
     const size_t want = (size_t)HN_MAX(need, (int64_t)ROTATE_BYTES);
@@ -194,8 +188,7 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
             if (round >= 0) x[i].sample[round] = (double)ns;
         }
     for (int i = 0; i < n; i++) {
-        qsort(x[i].sample, ROUNDS, sizeof(double), by_value);
-        c[i].ns = x[i].sample[ROUNDS / 2];
+        c[i].ns = hn_median(x[i].sample, ROUNDS);
         for (int k = 0; k < x[i].n; k++) hn_device_unload(m->dev, x[i].module[k]);
     }
     return dg->code;

@@ -139,6 +139,7 @@ typedef struct hn_tdesc {
 } hn_tdesc;
 
 bool hn_tdesc_eq(const hn_tdesc *a, const hn_tdesc *b);
+bool hn_tdesc_same_dims(const hn_tdesc *a, const hn_tdesc *b); /* dtypes apart */
 bool hn_tdesc_is_static(const hn_tdesc *d);
 hn_dim hn_tdesc_numel(hn_symtab *t, const hn_tdesc *d);
 /** Element count of a static description; -1 when symbolic or overflowing. */
@@ -166,6 +167,8 @@ typedef struct hn_layout {
 } hn_layout;
 
 bool hn_layout_eq(const hn_layout *a, const hn_layout *b);
+/** Elements of the inner block of an axis; 0 where it is whole. */
+int hn_layout_block_of(const hn_layout *l, int axis);
 bool hn_layout_is_plain(const hn_layout *l); /* row-major, however written */
 hn_layout hn_layout_blocked(int rank, int axis, int block); /* row-major with `axis` blocked innermost */
 hn_layout hn_layout_channels_last(int rank);                /* N, spatial..., C */

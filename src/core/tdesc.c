@@ -216,3 +216,18 @@ void hn_layout_dims(hn_symtab *t, const hn_layout *l, const hn_tdesc *d, hn_tdes
     }
     *ret = r;
 }
+
+bool hn_tdesc_same_dims(const hn_tdesc *a, const hn_tdesc *b)
+{
+    if (a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i]) return false;
+    return true;
+}
+
+int hn_layout_block_of(const hn_layout *l, int axis)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->at[i].axis == axis && l->at[i].block) return l->at[i].block;
+    return 0;
+}

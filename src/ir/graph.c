@@ -274,3 +274,15 @@ hn_dim hn_graph_value_dim(hn_graph *g, hn_value *v, int elem)
     const struct hn_value_dim item = {.sym = d, .value = v, .elem = elem};
     return hn_vec_push(root->arena, &root->value_dims, item) ? d : 0;
 }
+
+int hn_graph_count_nodes(const hn_graph *g)
+{
+    int n = 0;
+
+    HN_FOR_NODES (x, g) {
+        n++;
+        for (int i = 0; i < x->n_body; i++)
+            n += hn_graph_count_nodes(x->body[i]);
+    }
+    return n;
+}

@@ -259,6 +259,8 @@ void hn_set_attr(hn_node *n, const char *name, hn_attr v);
 hone_status hn_node_set_body(hn_node *n, int i, hn_graph *body);
 /** Unlink a node whose outputs have no uses. */
 void hn_unlink(hn_node *n);
+/** Nodes of a graph and of all bodies in it. */
+int hn_graph_count_nodes(const hn_graph *g);
 /** Remove unused pure nodes (to a fixpoint); yields how many. */
 int hn_sweep_dead(hn_graph *g);
 /** Recompute the types and contents of every node, bodies first; raises where inference refuses. */

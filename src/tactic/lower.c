@@ -195,6 +195,13 @@ hone_status hn_lower_finish(hn_lower *l, hn_emission *e, double flops, double by
     return HONE_OK;
 }
 
+hone_status hn_lower_finish_whole(hn_lower *l, hn_emission *e, hn_diag *dg)
+{
+    hn_work w;
+    hn_region_work(l->r, &w);
+    return hn_lower_finish(l, e, w.flops, w.bytes, dg);
+}
+
 /* ---- places in storage ---- */
 /* Row-major order written out, so that every layout is walked the same way. */
 static hn_layout layout_of(const hn_value *v)
@@ -209,20 +216,13 @@ static hn_layout layout_of(const hn_value *v)
     return l;
 }
 
-static int block_of(const hn_layout *l, int axis)
-{
-    for (int i = 0; i < l->n; i++)
-        if (l->at[i].axis == axis && l->at[i].block) return l->at[i].block;
-    return 0;
-}
-
 void hn_lower_strides(hn_lower *l, const hn_value *v, hn_kv *ret)
 {
     const hn_layout lay = layout_of(v);
     hn_kv s = hn_kb_i(l->b, 1);
     for (int i = lay.n - 1; i >= 0; i--) {
         ret[i] = s;
-        const int axis = lay.at[i].axis, block = block_of(&lay, axis);
+        const int axis = lay.at[i].axis, block = hn_layout_block_of(&lay, axis);
         hn_kv extent;
         if (lay.at[i].block) extent = hn_kb_i(l->b, lay.at[i].block);
         else if (!block) extent = hn_lower_dim(l, v->type.dim[axis]);
@@ -283,7 +283,7 @@ static place place_of(hn_lower *l, const hn_value *v, const hn_kidx *idx)
     hn_lower_strides(l, v, stride);
     place p = { hn_kb_i(l->b, 0), HN_KV_NONE, HN_KV_NONE };
     for (int i = 0; i < lay.n; i++) {
-        const int a = lay.at[i].axis, block = block_of(&lay, a);
+        const int a = lay.at[i].axis, block = hn_layout_block_of(&lay, a);
         if (block) place_blocked(l, idx, a, block, lay.at[i].block != 0, stride[i], &p);
         else place_plain(l, idx, a, stride[i], &p);
     }

@@ -76,5 +76,7 @@ void hn_kidx_vector(hn_kidx *i, int axis, int lanes);
 
 /** Finish the kernel and append it to the emission as a launch with its buffer and argument lists. */
 hone_status hn_lower_finish(hn_lower *l, hn_emission *e, double flops, double bytes, hn_diag *dg);
+/** The same for the only launch of a region: its work is the region's. */
+hone_status hn_lower_finish_whole(hn_lower *l, hn_emission *e, hn_diag *dg);
 
 #endif

@@ -173,12 +173,6 @@ void hn_runner_stop(hn_runner *r)
     r->alive = false;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_of(const char *at)
 {
     double *v = NULL, m = 0;
@@ -193,10 +187,7 @@ static double median_of(const char *at)
         }
         v[n++] = x;
     }
-    if (n) {
-        qsort(v, (size_t)n, sizeof *v, by_value);
-        m = v[n / 2];
-    }
+    m = hn_median(v, n);
     free(v);
     return m;
 }

@@ -181,9 +181,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
         emit_along(&d);
     else
         emit_across(&d);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_arg_any_loop__cpu = {

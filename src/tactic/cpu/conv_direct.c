@@ -536,9 +536,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     d.src.column = d.c.xi.elems;
     if (d.c.padded) d.scratch = hn_conv_scratch(l, &d.c, d.k.rows, d.src.column);
     tiles(&d);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 /* [group][panel][plane][kh][kw][element][nr]; channels past the group's are zero. */

@@ -103,9 +103,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_lower_seed(l, c.y, hn_kb_get(b, acc));
     hn_lower_store(l, &idx, HN_KV_NONE);
     hn_kb_end(b);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_conv_any_naive__cpu = {

@@ -220,9 +220,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
         c.blob = hn_lower_blob(l, 0, HN_F32);
     }
     places(&c);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 /* [group][k][c][m], channels past the group's zero. */

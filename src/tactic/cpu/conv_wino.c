@@ -380,9 +380,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     g.m = hn_kb_scratch(b, "m", HN_F32, hn_kext_const(t2 * g.k.block * g.k.nr));
     g.half = hn_kb_scratch(b, "half", HN_F32, hn_kext_const(t2 * g.lanes));
     blocks(&g);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 /* [panel][pos][C][nr]; channels past OC are zero. */

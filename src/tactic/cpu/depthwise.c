@@ -467,9 +467,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     d.weights = hn_lower_blob(l, 0, HN_F32);
     hn_kb_align(b, d.weights, 64);
     tiles(&d, d.copy ? group_scratch(&d) : -1);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 /* [group of channels][kh][kw][nv*vl] */

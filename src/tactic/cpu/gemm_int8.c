@@ -370,9 +370,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
                   quads = (g.s.k + QUAD - 1) / QUAD;
     hn_ahead_init(&g.ahead, t, g.panel, 1, nr * quads * QUAD, columns / nr, passes, UNROLL * nr * QUAD);
     tiles(&g, t, mc);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 static int8_t weight(const hn_region *r, const shape *s, int64_t k, int64_t j)

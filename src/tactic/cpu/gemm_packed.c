@@ -360,9 +360,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (g.pack) g.scratch = hn_kb_scratch(b, "a", HN_F32, hn_kext_const(mc * g.s.k));
     tiles(&g, mc);
     hn_kb_end(b);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 /* [N/nr][K][nr], columns past N zero. */

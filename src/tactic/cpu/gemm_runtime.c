@@ -364,9 +364,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     g.a = hn_lower_in(l, hn_region_operand(r, g.s.a));
     g.bb = hn_lower_in(l, hn_region_operand(r, g.s.b));
     tiles(&g, row_block(&g.s, t, p));
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_gemm_f32_runtime__cpu = {

@@ -125,9 +125,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, m.y->type.dim[m.y->type.rank - 1]), (int)p[P_LANES], HN_KTAIL_MASK,
                       body, &m);
     hn_kb_end(b);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_matmul_any_naive__cpu = {

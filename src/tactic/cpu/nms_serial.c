@@ -183,9 +183,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_kb_end(b);
     hn_kb_end(b);
     if (total >= 0) hn_kb_store(b, total_buf, hn_kb_i(b, 0), hn_kb_get(b, s.count));
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_nms_any_serial__cpu = {

@@ -66,9 +66,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const hn_kv n = hn_kb_get(b, count(l, x));
     if (total >= 0) hn_kb_store(b, hn_lower_out(l, total), hn_kb_i(b, 0), n);
     if (index >= 0 && x->type.rank > 0) write(l, x, hn_lower_out(l, index), n);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_nonzero_any_serial__cpu = {

@@ -336,9 +336,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
         hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, d.y->type.dim[d.dense]), d.lanes, HN_KTAIL_MASK,
                           across_body, &d);
     hn_kb_end(b);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_norm_float_line__cpu = {

@@ -174,9 +174,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     } else {
         emit_rows(l, r, v, (int)p[P_LANES]);
     }
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_pointwise_any_lazy__cpu = {

@@ -25,13 +25,6 @@ typedef struct shape {
 
 enum { MAX_PARTS = HN_MAX_RANK + 1 };
 
-static int block_of(const hn_layout *l, int axis)
-{
-    for (int i = 0; i < l->n; i++)
-        if (l->at[i].axis == axis && l->at[i].block) return l->at[i].block;
-    return 0;
-}
-
 /* Storage axes of v in order. axis_of: the axis of x that each axis of v is. block: of that axis, on either
  * side. */
 static int parts_of(const hn_value *v, const int *axis_of, const int *block, part *ret)
@@ -46,7 +39,7 @@ static int parts_of(const hn_value *v, const int *axis_of, const int *block, par
         }
         if (!hn_dim_is_const(d) || d % b) return -1;
         /* Where this side blocks the axis its two entries stand apart; else they follow each other. */
-        const bool blocked = block_of(&v->layout, own) != 0, inner = blocked && v->layout.at[i].block;
+        const bool blocked = hn_layout_block_of(&v->layout, own) != 0, inner = blocked && v->layout.at[i].block;
         if (!inner && d != b) ret[n++] = (part){ 2 * axis, d / b };
         if (inner || !blocked) ret[n++] = (part){ 2 * axis + 1, b };
     }
@@ -103,7 +96,7 @@ static hn_fit shape_of(const hn_region *r, shape *s)
         from[i] = perm ? (int)perm[i] : i;
     }
     for (int i = 0; i < rank; i++) {
-        const int bx = block_of(&x->layout, from[i]), by = block_of(&y->layout, i);
+        const int bx = hn_layout_block_of(&x->layout, from[i]), by = hn_layout_block_of(&y->layout, i);
         if (bx && by && bx != by) return HN_FIT_LAYOUT;
         block[from[i]] = HN_MAX(bx, by);
     }
@@ -232,9 +225,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     g.base = hn_kb_mul(b, hn_kb_idiv(b, outer, n_across), hn_kb_mul(b, g.p, g.q));
     run(&g, p0, q0, hn_kb_min(b, hn_kb_addi(b, q0, RUN), g.q));
     hn_kb_end(b);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_transpose_b32_square__cpu = {

@@ -137,9 +137,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (total >= 0) hn_kb_store(b, hn_lower_out(l, total), hn_kb_i(b, 0), count);
     write_distinct(&u, count);
     write_inverse(&u);
-    hn_work w;
-    hn_region_work(r, &w);
-    return hn_lower_finish(l, ret, w.flops, w.bytes, dg);
+    return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_unique_any_sort__cpu = {
