@@ -177,7 +177,7 @@ typedef struct hone_build_options {
     const char *target;        /* NULL or "host": this machine; else a named target ("x86-64-v3", "znver4", ...) */
     const char *route;         /* knob settings, "-conv:layout=1 -region:chain@/head/x=0"; NULL: all at default */
     int opt_level;             /* 0..5 as trtexec's builderOptimizationLevel; -1: the route's or 3 */
-    int threads;               /* 0: the usable cores */
+    int threads;               /* 0: the usable cores; of a named target its table's */
     int64_t workspace_bytes;   /* limit of temporary memory a kernel may take; 0: none */
     const char *cache_dir;     /* compiled kernels; NULL: the user's cache folder; "": none */
     const char *timing_cache;  /* file of measured kernel times; NULL: one in cache_dir; "": none */

@@ -30,7 +30,8 @@ hone_status hn_api_build_options(hn_arena *a, const hone_build_options *in, hn_a
     const hone_build_options dflt = HONE_BUILD_OPTIONS_INIT;
     if (!in) in = &dflt;
     *ret = (hn_api_build){ 0 };
-    if (is_host(in->target)) hn_target_detect(&ret->target, true);
+    const bool host = is_host(in->target);
+    if (host) hn_target_detect(&ret->target, false);
     else HN_TRY(hn_target_get(in->target, &ret->target, dg));
     if (in->route) HN_TRY_IN(dg, hn_route_parse(a, in->route, &ret->route, dg), "in the route");
     HN_TRY(set_opt_level(a, in->opt_level, &ret->route, dg));
@@ -38,13 +39,15 @@ hone_status hn_api_build_options(hn_arena *a, const hone_build_options *in, hn_a
     hn_build_opts *o = &ret->o;
     o->target = &ret->target;
     o->route = &ret->route;
-    o->threads = in->threads > 0 ? in->threads : hn_cpu_count();
+    o->threads = in->threads > 0 ? in->threads : ret->target.n_core;
     o->cache_dir = cache_dir(a, in->cache_dir);
     o->timing_cache = in->timing_cache && in->timing_cache[0] ? in->timing_cache : NULL;
     if (!in->timing_cache && o->cache_dir) o->timing_cache = hn_arena_printf(a, "%s/timing.txt", o->cache_dir);
     if (o->cache_dir) HN_TRY(hn_make_dirs(o->cache_dir, dg));
     o->frozen = in->frozen;
-    o->measure = !in->frozen && hn_target_check_runs_here(&ret->target, NULL) == HONE_OK;
+    /* More threads than cores would time the scheduler, unless that is what somebody asks of this machine. */
+    const bool fits = host || o->threads <= hn_cpu_count();
+    o->measure = !in->frozen && fits && hn_target_check_runs_here(&ret->target, NULL) == HONE_OK;
     o->workspace_bytes = in->workspace_bytes;
     o->progress = hn_api_step;
     o->progress_user = &ret->progress;

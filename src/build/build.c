@@ -84,7 +84,7 @@ static void manifest(hn_job *b, hn_str *out)
     hn_json_str(&j, hn_str_get(&feat));
     manifest_digest(&j, "device_fingerprint", hn_target_fingerprint(b->t));
     hn_json_key(&j, "threads");
-    hn_json_i64(&j, b->o->threads);
+    hn_json_i64(&j, b->t->n_core);
     hn_json_key(&j, "regions");
     hn_json_i64(&j, b->regions.n);
     hn_json_object_end(&j);
@@ -118,7 +118,6 @@ static hone_status open_tools(hn_job *b, hn_diag *dg)
 {
     const hn_compile_options c = { .worker_path = b->o->worker, .cache = { .dir = b->o->cache_dir } };
     HN_TRY(hn_compile_pool_create(&c, &b->pool, dg));
-    if (b->o->timing_cache) HN_TRY(hn_timing_open(b->a, b->o->timing_cache, &b->timing, dg));
     if (b->o->measure && !b->o->frozen) HN_TRY(hn_measure_create(b, &b->measure, dg));
     return HONE_OK;
 }
@@ -146,6 +145,8 @@ static void expect_usual_extents(hn_graph *g)
 static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag *dg)
 {
     b->report->n_node_in = hn_graph_count_nodes(b->g);
+    if (b->o->timing_cache) HN_TRY(hn_timing_open(b->a, b->o->timing_cache, &b->timing, dg));
+    hn_timing_settle_peaks(b->timing, &b->target, b->o->frozen);
     expect_usual_extents(b->g);
     HN_TRY(run_passes(b, dg));
     HN_TRY(hn_layout_assign(b, b->g, dg));
@@ -182,7 +183,9 @@ hone_status hn_build_engine(hn_arena *a, hn_graph *g, const hn_build_opts *o, vo
                             hn_build_report *ret, hn_diag *dg)
 {
     *ret = (hn_build_report){ 0 };
-    hn_job b = { .a = a, .o = o, .t = o->target, .g = g, .report = ret };
+    hn_job b = { .a = a, .o = o, .target = *o->target, .g = g, .report = ret };
+    b.t = &b.target;
+    if (o->threads > 0) b.target.n_core = o->threads;
     static const hn_route none = { 0 };
     b.knobs = hn_knobs_new(a, o->route ? o->route : &none);
     if (!b.knobs) return HN_NOMEM(dg);

@@ -14,9 +14,9 @@
 typedef bool (*hn_build_progress)(void *user, const char *phase, int64_t done, int64_t total);
 
 typedef struct hn_build_opts {
-    const hn_target *target;       /* required */
+    const hn_target *target;       /* required; of this machine the peaks come from the timing cache */
     const hn_route *route;         /* NULL: every knob at its default */
-    int threads;                   /* measured with; 0: the usable cores */
+    int threads;                   /* built for and measured with; 0: the target's cores */
     const char *cache_dir;         /* compiled kernels; NULL: none kept */
     const char *timing_cache;      /* file of measured tactic times; NULL: none kept */
     bool frozen;                   /* a timing-cache miss is answered by the cost model; the cache is not written */

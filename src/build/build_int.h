@@ -51,7 +51,8 @@ typedef struct hn_choice {
 typedef struct hn_job {
     hn_arena *a;       /* report strings, everything that lives as long as the build */
     const hn_build_opts *o;
-    const hn_target *t;
+    const hn_target *t; /* of this job: as many cores as the engine has threads, peaks from the timing cache */
+    hn_target target;
     hn_graph *g;
     hn_knobs *knobs;
     hn_compile_pool *pool;
@@ -96,12 +97,14 @@ typedef struct hn_contender {
 } hn_contender;
 hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg);
 
-/* timing.c: the timing cache, one text line an entry. First entry wins. */
+/* timing.c: the timing cache, one text line an entry. First entry wins. A time of infinity stands for a candidate that failed. */
 typedef struct hn_timing hn_timing;
 hone_status hn_timing_open(hn_arena *a, const char *path, hn_timing **ret, hn_diag *dg);
 bool hn_timing_get(const hn_timing *t, hn_digest key, double *ret_ns);
 void hn_timing_put(hn_timing *t, hn_digest key, double ns, const char *note);
 hone_status hn_timing_save(hn_timing *t, hn_diag *dg);
+/** This machine's peaks as the cache first saw them. Predictions rank candidates, so peaks that vary would vary the choice. */
+void hn_timing_settle_peaks(hn_timing *t, hn_target *target, bool frozen);
 
 /* code.c: compile (or take from the cache) and place a kernel in the code section. */
 hone_status hn_code_get(hn_job *b, const hn_kfunc *f, const hn_code **ret, hn_diag *dg);

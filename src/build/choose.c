@@ -1,6 +1,7 @@
 /* Tactic choice: candidates enumerated, pruned by arithmetic, ranked by prediction, the best few raced. */
 #include "build/build_int.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MAX_CANDIDATE = 96, MAX_POINT = 48 };
@@ -18,8 +19,11 @@ typedef struct candidate {
     const char *name;
     hn_emission *e;
     double predicted, measured;
+    bool cached; /* measured, or failed, in an earlier build */
     const char *reason;
 } candidate;
+
+static const char no_code[] = "did not compile or had no memory";
 
 typedef struct field {
     hn_job *b;
@@ -107,7 +111,7 @@ static hn_digest timing_key(const field *f, const candidate *c)
     hn_hasher_bytes(&h, &f->r->digest, sizeof f->r->digest);
     hn_hasher_str(&h, c->name);
     hn_hasher_i64(&h, c->td->rev);
-    hn_hasher_i64(&h, f->b->o->threads);
+    hn_hasher_i64(&h, f->b->t->n_core);
     const hn_digest fp = hn_target_fingerprint(f->b->t);
     hn_hasher_bytes(&h, &fp, sizeof fp);
     for (int i = 0; i < hn_sym_count(f->r->g->syms); i++)
@@ -115,33 +119,42 @@ static hn_digest timing_key(const field *f, const candidate *c)
     return hn_hasher_end(&h);
 }
 
+/* What the timing cache knows of a candidate. A failure is remembered like a time, or another build would choose otherwise. */
+static void recall(field *f, candidate *c)
+{
+    double ns;
+    if (c->reason || !hn_timing_get(f->b->timing, timing_key(f, c), &ns)) return;
+    f->b->report->timings_cached++;
+    c->cached = true;
+    if (isfinite(ns)) c->measured = ns;
+    else c->reason = no_code;
+}
+
+static bool is_open(const candidate *c)
+{
+    return !c->reason && c->measured <= 0;
+}
+
 static hone_status race(field *f, int n, hn_diag *dg)
 {
     hn_job *b = f->b;
     hn_contender *c = HN_NEW_N(b->a, hn_contender, n + 1);
-    int *of = HN_NEW_N(b->a, int, n + 1), m = 0;
+    int *of = HN_NEW_N(b->a, int, n + 1), m = 0, failed = 0;
     if (!c || !of) return HN_NOMEM(dg);
     for (int i = 0; i < n; i++) {
-        candidate *x = &f->at.at[i];
-        if (x->reason) continue;
-        if (hn_timing_get(b->timing, timing_key(f, x), &x->measured)) {
-            b->report->timings_cached++;
-            continue;
-        }
+        if (!is_open(&f->at.at[i])) continue;
         of[m] = i;
-        c[m++] = (hn_contender){ .e = x->e };
+        c[m++] = (hn_contender){ .e = f->at.at[i].e };
     }
-    if (m == 0 || b->o->frozen || !b->o->measure) return HONE_OK;
     hn_log(HN_LOG_DEBUG, "timing %d candidates for %s (%s)", m, f->r->name, f->r->ops);
     HN_TRY(hn_measure_race(b->measure, f->r, c, m, dg));
+    for (int i = 0; i < m; i++) failed += c[i].failed;
     for (int i = 0; i < m; i++) {
         candidate *x = &f->at.at[of[i]];
-        if (c[i].failed) {
-            x->reason = "did not compile or had no memory";
-            continue;
-        }
-        x->measured = c[i].ns;
-        hn_timing_put(b->timing, timing_key(f, x), c[i].ns, x->name);
+        if (c[i].failed) x->reason = no_code;
+        else x->measured = c[i].ns;
+        if (failed == m) continue; /* the compiler's trouble, not theirs */
+        hn_timing_put(b->timing, timing_key(f, x), c[i].failed ? HUGE_VAL : c[i].ns, x->name);
         b->report->timings_measured++;
     }
     return HONE_OK;
@@ -189,7 +202,26 @@ typedef struct pending {
     hn_group *group;
     field f;
     int width;
+    bool settled; /* nothing is left to measure */
 } pending;
+
+/* What must be compiled: candidates to be timed, and the best of the others. */
+static hone_status submit(pending *p, hn_diag *dg)
+{
+    field *f = &p->f;
+    p->settled = p->width < 2 || !f->b->measure;
+    if (!p->settled) {
+        int n_open = 0;
+        for (int i = 0; i < p->width; i++) n_open += is_open(&f->at.at[i]);
+        p->settled = n_open == 0;
+    }
+    candidate *win = best(f, p->width);
+    for (int i = 0; i < p->width; i++) {
+        const candidate *c = &f->at.at[i];
+        if (c == win || (!p->settled && is_open(c))) HN_TRY(hn_code_submit(f->b, c->e, dg));
+    }
+    return HONE_OK;
+}
 
 static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
 {
@@ -203,21 +235,51 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
     ret->width = timed ? HN_MIN(HN_MAX(1, race_width(level)), f->at.n) : 1;
     for (int i = 0; i < ret->width; i++) {
         HN_TRY(emit(f, &f->at.at[i], dg));
-        if (!f->at.at[i].reason) HN_TRY(hn_code_submit(b, f->at.at[i].e, dg));
+        if (ret->width > 1) recall(f, &f->at.at[i]);
     }
-    return HONE_OK;
+    return submit(ret, dg);
+}
+
+/* Kernels that a compiler dies of cost their candidate alone; the ranking goes on below the width when it must. */
+static hone_status pick(pending *p, candidate **ret, hn_diag *dg)
+{
+    field *f = &p->f;
+    hn_diag why = { 0 };
+    for (;;) {
+        candidate *win = best(f, p->width);
+        if (!win && p->width == f->at.n) break;
+        if (!win) {
+            HN_TRY(emit(f, &f->at.at[p->width++], dg));
+            continue;
+        }
+        const hn_code *code;
+        hn_diag now = { 0 };
+        for (int i = 0; i < win->e->launches.n && !now.code; i++)
+            hn_code_get(f->b, &win->e->launches.at[i].func, &code, &now);
+        if (!now.code) {
+            *ret = win;
+            return HONE_OK;
+        }
+        if (!why.code) why = now;
+        if (now.code != HONE_E_CRASH && now.code != HONE_E_TIMEOUT && now.code != HONE_E_UNSUPPORTED) break;
+        win->reason = no_code;
+    }
+    if (!why.code) return no_tactic(f, dg);
+    *dg = why;
+    return why.code;
 }
 
 static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)
 {
     field *f = &p->f;
-    if (p->width > 1) HN_TRY(race(f, p->width, dg));
-    candidate *win = best(f, p->width);
-    if (!win) return no_tactic(f, dg);
+    candidate *win = NULL;
+    if (!p->settled) HN_TRY(race(f, p->width, dg));
+    HN_TRY(pick(p, &win, dg));
     hn_choice *c = HN_NEW(b->a, hn_choice);
     if (!c) return HN_NOMEM(dg);
     *c = (hn_choice){ .syms = f->r->g->syms, .tactic = win->td, .name = win->name, .emission = win->e,
-                      .ns = win->measured > 0 ? win->measured : win->predicted, .measured = win->measured > 0 };
+                      .ns = win->measured > 0 ? win->measured : win->predicted, .measured = win->measured > 0,
+                      .cached = win->cached };
     memcpy(c->p, win->p, sizeof c->p);
     HN_TRY(report(f, win, c, dg));
     *ret = c;

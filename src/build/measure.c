@@ -38,7 +38,7 @@ hone_status hn_measure_create(hn_job *b, hn_measure **ret, hn_diag *dg)
     if (!m) return HN_NOMEM(dg);
     m->b = b;
     m->dev = hn_device_cpu();
-    HN_TRY(hn_queue_create(m->dev, &(hn_queue_opts){ .max_threads = b->o->threads }, &m->queue, dg));
+    HN_TRY(hn_queue_create(m->dev, &(hn_queue_opts){ .max_threads = b->t->n_core }, &m->queue, dg));
     *ret = m;
     return HONE_OK;
 }

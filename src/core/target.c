@@ -61,6 +61,16 @@ static const hn_target named[] = {
 };
 /* clang-format on */
 
+void hn_target_usual_peaks(hn_target *t)
+{
+    const hn_target *like = NULL;
+    for (int i = 0; i < HN_COUNT(named); i++) /* the list rises: the last one that it covers is the nearest */
+        if (named[i].arch == t->arch && (named[i].feat & ~t->feat) == 0 && (!like || strncmp(named[i].name, "x86-64-v", 8) == 0))
+            like = &named[i];
+    t->peak_gflops = like ? like->peak_gflops : 12;
+    t->bandwidth_gbs = like ? like->bandwidth_gbs : 8;
+}
+
 int hn_target_n_named(void)
 {
     return HN_COUNT(named);

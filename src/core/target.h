@@ -48,6 +48,8 @@ const hn_target *hn_target_named(int i);
 void hn_target_detect(hn_target *ret, bool measure);
 /** Can this machine run code built for t? On failure *dg names the missing features. */
 hone_status hn_target_check_runs_here(const hn_target *t, hn_diag *dg);
+/** Peaks that machines of these features usually have: where nothing is or may be measured. */
+void hn_target_usual_peaks(hn_target *t);
 bool hn_target_has(const hn_target *t, uint64_t feat);
 /** For timing caches: cpu name, features, caches; not the measured peaks. */
 hn_digest hn_target_fingerprint(const hn_target *t);

@@ -11,25 +11,10 @@ import subprocess
 import sys
 import tempfile
 
+import onnx_bytes
+
 HONE = sys.argv[1]
 results = []
-
-
-def field(number, payload):
-    """A protobuf field: an integer or length-delimited bytes."""
-    if isinstance(payload, int):
-        return bytes([number << 3, payload])
-    payload = payload.encode() if isinstance(payload, str) else payload
-    return bytes([number << 3 | 2, len(payload)]) + payload
-
-
-def relu_model():
-    """y = Relu(x), both f32[2,3]."""
-    shape = b"".join(field(1, field(1, d)) for d in (2, 3))
-    kind = field(2, field(1, field(1, 1) + field(2, shape)))
-    node = field(1, "x") + field(2, "y") + field(4, "Relu")
-    graph = field(1, node) + field(2, "g") + field(11, field(1, "x") + kind) + field(12, field(1, "y") + kind)
-    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
 
 
 def npy(values):
@@ -59,7 +44,7 @@ def floats(path):
 def main(work):
     model, engine, cache = work / "m.onnx", work / "m.hone", ["--cache-dir", work / "cache"]
     x, want = [-1, 2, -3, 4, -5, 6], [0, 2, 0, 4, 0, 6]
-    model.write_bytes(relu_model())
+    model.write_bytes(onnx_bytes.relu())
     (work / "x.npy").write_bytes(npy(x))
     (work / "x.raw").write_bytes(struct.pack("<6f", *x))
 
