@@ -44,6 +44,18 @@ TEST(reduction_edges)
     SIZES("in x i32[5,%d]\na = reduce_prod(x) {axes=[1]}\nout a", "reduce_prod", 3, 17);
 }
 
+/* One partial sum for 262,144 terms would be off by 1e-5. */
+TEST(long_sums)
+{
+    static const char *const shape[] = { "262144,16", "512,512,16", "3,262144", "3,512,512" };
+    static const char *const axes[] = { "0", "0,1", "1", "1,2" };
+    for (int i = 0; i < HN_COUNT(shape); i++) {
+        const char *text = hn_arena_printf(
+            t->arena, "in x f32[%s]\nm = mul(x, x)  a = reduce_sum(m) {axes=[%s]}\nout a", shape[i], axes[i]);
+        fast_check(t, &(fast_case){ .text = text, .root = "reduce_sum", .tol = 2e-6 }, "reduce_any_loop__cpu");
+    }
+}
+
 TEST(argument_edges)
 {
     SIZES("in x f32[5,%d]\na = arg_max(x) {axis=1}\nout a", "arg_max", EDGES);

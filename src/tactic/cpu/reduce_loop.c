@@ -2,10 +2,15 @@
  *
  * Two forms: where the densest axis is reduced, vectors of partial results run along it and fold at the end ("along"); else
  * vectors lie across it and each lane is a result of its own ("across"). Pointwise work before and after is evaluated in place.
+ *
+ * Long runs are taken in blocks with a partial result each, so that the rounding error of a sum grows with the number of blocks
+ * and not with the number of terms (N. Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14(4), 1993,
+ * section 4).
  */
 #include "tactic/cpu/loops.h"
 
 enum { P_LANES, P_CHAINS };
+enum { MAX_CHAINS = 4, BLOCK_STEPS = 64 /* steps of the innermost loop that share a partial result */ };
 
 static int op_of(const hn_node *n)
 {
@@ -49,6 +54,14 @@ static bool along(const hn_region *r)
     return dense < 0 || (reduced_axes(r->root) >> dense & 1);
 }
 
+/* The axis that the innermost loop runs over, the densest of those reduced; -1: none is. */
+static int inner_axis(const hn_region *r)
+{
+    const uint32_t axes = reduced_axes(r->root);
+    if (axes == 0) return -1;
+    return along(r) ? hn_loops_dense_axis(hn_in(r->root, 0)) : 31 - __builtin_clz(axes);
+}
+
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     (void)t;
@@ -57,14 +70,17 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     if (x->type.rank == 0) return false;
     const hn_dim d = x->type.dim[hn_loops_dense_axis(x)];
     if (hn_dim_is_const(d) && d < p[P_LANES] / 2) return false;
-    return p[P_CHAINS] == 1 || (along(r) && (!hn_dim_is_const(d) || d >= p[P_LANES] * p[P_CHAINS]));
+    if (p[P_CHAINS] == 1 || inner_axis(r) < 0) return p[P_CHAINS] == 1;
+    const hn_dim run = x->type.dim[inner_axis(r)];
+    const int64_t step = p[P_CHAINS] * (along(r) ? p[P_LANES] : 1);
+    return !hn_dim_is_const(run) || run >= step;
 }
 
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_work w;
     hn_region_work(r, &w);
-    const double eff = (double)p[P_LANES] / hn_lower_lanes(t, HN_F32) * (p[P_CHAINS] > 1 || !along(r) ? 0.4 : 0.12);
+    const double eff = (double)p[P_LANES] / hn_lower_lanes(t, HN_F32) * (p[P_CHAINS] > 1 ? 0.4 : 0.12);
     return hn_roofline_ns(t, w.flops, w.bytes, eff, 0.8) + 100;
 }
 
@@ -104,10 +120,10 @@ typedef struct red {
     const hn_region *r;
     const hn_value *x;
     uint32_t axes;
-    int op, lanes, chains, dense;
+    int op, lanes, chains, dense, inner;
     hn_dtype type;
     hn_kv at[HN_MAX_RANK]; /* index into x */
-    hn_kvar acc[8];
+    hn_kvar total, part[MAX_CHAINS];
 } red;
 
 static hn_kv element(red *d, int lanes, hn_kv mask)
@@ -129,7 +145,7 @@ static void accumulate(red *d, int chain, int lanes, hn_kv mask)
 {
     hn_kb *b = hn_lower_kb(d->l);
     const hn_kv x = element(d, lanes, mask);
-    hn_kb_set(b, d->acc[chain], combine(b, d->op, hn_kb_get(b, d->acc[chain]), x));
+    hn_kb_set(b, d->part[chain], combine(b, d->op, hn_kb_get(b, d->part[chain]), x));
 }
 
 /* Index of the result that d->at belongs to. */
@@ -155,25 +171,71 @@ static int result_axis(const red *d, int axis)
     return axis - __builtin_popcount(d->axes & ((1u << axis) - 1));
 }
 
-/* ---- the densest axis is reduced ---- */
-static void along_row(red *d)
+/* One step for every chain at index i of the inner axis. */
+static void step_at(red *d, hn_kv i, int chains, int lanes, int stride, hn_kv mask)
 {
-    hn_kb *b = hn_lower_kb(d->l);
-    const hn_kv n = hn_lower_dim(d->l, d->x->type.dim[d->dense]);
-    const int step = d->lanes * d->chains;
-    const hn_kv whole = hn_kb_sub(b, n, hn_kb_imod(b, n, hn_kb_i(b, step)));
-    const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), whole, step);
-    for (int c = 0; c < d->chains; c++) {
-        d->at[d->dense] = hn_kb_addi(b, i, c * d->lanes);
-        accumulate(d, c, d->lanes, HN_KV_NONE);
+    for (int c = 0; c < chains; c++) {
+        d->at[d->inner] = hn_kb_addi(hn_lower_kb(d->l), i, c * stride);
+        accumulate(d, c, lanes, mask);
     }
-    hn_kb_end(b);
-    const hn_kv k = hn_kb_for(b, whole, n, d->lanes);
-    d->at[d->dense] = k;
-    accumulate(d, 0, d->lanes, d->lanes > 1 ? hn_kb_tail_mask(b, k, n, d->lanes) : HN_KV_NONE);
-    hn_kb_end(b);
 }
 
+static void start_parts(red *d, int lanes)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    for (int c = 0; c < d->chains; c++) hn_kb_set(b, d->part[c], identity(b, d->op, d->type, lanes));
+}
+
+static void finish_parts(red *d)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    hn_kv sum = hn_kb_get(b, d->part[0]);
+    for (int c = 1; c < d->chains; c++) sum = combine(b, d->op, sum, hn_kb_get(b, d->part[c]));
+    hn_kb_set(b, d->total, combine(b, d->op, hn_kb_get(b, d->total), sum));
+}
+
+/*
+ * Reduce the inner axis into d->total: blocks of whole steps, a partial result each, then what is left. A step is one index for
+ * each chain, or `lanes` of them where the vectors run along the axis.
+ */
+static void reduce_inner(red *d, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const bool vector = d->inner == d->dense;
+    const int stride = vector ? lanes : 1, step = stride * d->chains;
+    const hn_kv n = hn_lower_dim(d->l, d->x->type.dim[d->inner]);
+    const hn_kv whole = hn_kb_sub(b, n, hn_kb_imod(b, n, hn_kb_i(b, step)));
+    const hn_kv lo = hn_kb_for(b, hn_kb_i(b, 0), whole, (int64_t)step * BLOCK_STEPS);
+    start_parts(d, lanes);
+    const hn_kv i = hn_kb_for(b, lo, hn_kb_min(b, hn_kb_addi(b, lo, (int64_t)step * BLOCK_STEPS), whole), step);
+    step_at(d, i, d->chains, lanes, stride, mask);
+    hn_kb_end(b);
+    finish_parts(d);
+    hn_kb_end(b);
+    if (step == 1) return;
+    start_parts(d, lanes);
+    const hn_kv k = hn_kb_for(b, whole, n, stride);
+    step_at(d, k, 1, lanes, stride, vector && lanes > 1 ? hn_kb_tail_mask(b, k, n, lanes) : mask);
+    hn_kb_end(b);
+    finish_parts(d);
+}
+
+/* All reduced axes, for the kept index in d->at. */
+static void reduce(red *d, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    if (d->inner < 0) {
+        d->total = hn_kb_var(b, element(d, lanes, mask));
+        return;
+    }
+    d->total = hn_kb_var(b, identity(b, d->op, d->type, lanes));
+    for (int c = 0; c < d->chains; c++) d->part[c] = hn_kb_var(b, identity(b, d->op, d->type, lanes));
+    const int open = hn_loops_open(d->l, d->x, d->axes & ~(1u << d->inner), d->at);
+    reduce_inner(d, lanes, mask);
+    hn_loops_close(d->l, open);
+}
+
+/* ---- the densest axis is reduced ---- */
 static void emit_along(red *d)
 {
     hn_kb *b = hn_lower_kb(d->l);
@@ -181,19 +243,10 @@ static void emit_along(red *d)
     const hn_kv rows = hn_lower_dim(d->l, hn_loops_extent(d->r, d->x, kept));
     const hn_kv row = hn_kb_parallel(b, hn_kb_ext(b, rows, 1));
     hn_loops_split(d->l, d->x, kept, row, d->at);
-    for (int c = 0; c < d->chains; c++) d->acc[c] = hn_kb_var(b, identity(b, d->op, d->type, d->lanes));
-    if (d->dense < 0) {
-        accumulate(d, 0, 1, HN_KV_NONE);
-    } else {
-        const int open = hn_loops_open(d->l, d->x, d->axes & ~(1u << d->dense), d->at);
-        along_row(d);
-        hn_loops_close(d->l, open);
-    }
-    hn_kv sum = hn_kb_get(b, d->acc[0]);
-    for (int c = 1; c < d->chains; c++) sum = combine(b, d->op, sum, hn_kb_get(b, d->acc[c]));
+    reduce(d, d->lanes, HN_KV_NONE);
     hn_kidx idx;
     result_index(d, &idx);
-    hn_lower_seed(d->l, d->r->root->out[0], fold(b, d->op, sum));
+    hn_lower_seed(d->l, d->r->root->out[0], fold(b, d->op, hn_kb_get(b, d->total)));
     hn_lower_store(d->l, &idx, HN_KV_NONE);
 }
 
@@ -202,15 +255,12 @@ static void across_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
 {
     red *d = user;
     d->at[d->dense] = i;
-    d->acc[0] = hn_kb_var(b, identity(b, d->op, d->type, lanes));
-    const int open = hn_loops_open(d->l, d->x, d->axes, d->at);
-    accumulate(d, 0, lanes, mask);
-    hn_loops_close(d->l, open);
+    reduce(d, lanes, mask);
     hn_kidx idx;
     result_index(d, &idx);
     hn_kidx_vector(&idx, result_axis(d, d->dense), lanes);
     idx.aligned = lanes > 1;
-    hn_lower_seed(d->l, d->r->root->out[0], hn_kb_get(b, d->acc[0]));
+    hn_lower_seed(d->l, d->r->root->out[0], hn_kb_get(b, d->total));
     hn_lower_store(d->l, &idx, mask);
 }
 
@@ -239,6 +289,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     red d = { .l = l, .r = r, .x = hn_in(r->root, 0), .axes = reduced_axes(r->root), .op = op_of(r->root),
               .lanes = (int)p[P_LANES], .chains = (int)p[P_CHAINS] };
     d.dense = hn_loops_dense_axis(d.x);
+    d.inner = inner_axis(r);
     d.type = hn_lower_compute_type(d.x->type.dtype);
     if (along(r)) emit_along(&d);
     else emit_across(&d);
@@ -247,6 +298,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_reduce_any_loop__cpu = {
-    .name = "reduce_any_loop__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .name = "reduce_any_loop__cpu", .rev = 2, .arch = HN_ARCH_X86_64,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
 };
