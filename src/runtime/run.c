@@ -45,8 +45,8 @@ static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
 {
     const hn_plan *p = c->plan;
     const uint32_t *buf = &p->list[s->u.kernel.buf], *arg = &p->list[s->u.kernel.arg];
-    uint8_t *at;
-    int64_t bytes;
+    uint8_t *at = NULL;
+    int64_t bytes = 0;
     hn_launch l = {
         .entry = p->kernel[s->u.kernel.kernel].entry,
         .buf = c->arg_buf,
@@ -79,8 +79,8 @@ static int64_t reg_or_zero(const hn_context *c, uint32_t r)
 static hone_status slice(const hn_context *c, uint32_t buf, int64_t off, int64_t n, uint8_t **ret,
                          hn_diag *dg)
 {
-    uint8_t *at;
-    int64_t bytes;
+    uint8_t *at = NULL;
+    int64_t bytes = 0;
 
     HN_TRY(locate(c, buf, &at, &bytes, dg));
     if (off < 0 || n < 0 || off > bytes || n > bytes - off)
@@ -109,7 +109,7 @@ static hone_status run_read(hn_context *c, const hn_step *s, hn_diag *dg)
         int32_t i32;
         uint8_t u8;
     } v = { 0 };
-    uint8_t *at;
+    uint8_t *at = NULL;
 
     if (elem < 0 || elem > INT64_MAX / 8)
         return HN_RAISE(dg, HONE_E_SHAPE, "element %lld of \"%s\"", (long long)elem,
