@@ -315,6 +315,44 @@ hn_dim hn_dim_lt(hn_symtab *t, hn_dim a, hn_dim b)
     return compare(t, HN_EX_LT, a, b);
 }
 
+hn_dim hn_dim_build_(hn_symtab *t, int op, hn_dim a, hn_dim b, hn_dim c)
+{
+    switch (op) {
+    case HN_EX_ADD: return hn_dim_add(t, a, b);
+    case HN_EX_MUL: return hn_dim_mul(t, a, b);
+    case HN_EX_FLOORDIV: return hn_dim_floordiv(t, a, b);
+    case HN_EX_MOD: return hn_dim_mod(t, a, b);
+    case HN_EX_MIN: return hn_dim_min(t, a, b);
+    case HN_EX_MAX: return hn_dim_max(t, a, b);
+    case HN_EX_EQ: return hn_dim_eq(t, a, b);
+    case HN_EX_LT: return hn_dim_lt(t, a, b);
+    default: return hn_dim_select(t, a, b, c);
+    }
+}
+
+/* d where x has the value v; *budget counts down the nodes that may be looked at, and below zero the answer means nothing. */
+static hn_dim where_equal(hn_symtab *t, hn_dim d, hn_dim x, hn_dim v, int *budget)
+{
+    if (d == x) return v;
+    const int op = hn_dim_op_(t, d);
+    if (op == DIM_CONST || op == HN_EX_SYM || --*budget < 0) return d;
+    const struct dim_node n = *hn_dim_node_(t, d); /* a copy: building moves the nodes */
+    const hn_dim a = where_equal(t, n.arg[0], x, v, budget), b = where_equal(t, n.arg[1], x, v, budget);
+    return hn_dim_build_(t, op, a, b, op == HN_EX_SELECT ? where_equal(t, n.arg[2], x, v, budget) : 0);
+}
+
+/* select(eq(n,1), min(512,n), n) is n: where n is 1 both are 1. Broadcasting makes such choices. */
+static bool same_where_equal(hn_symtab *t, hn_dim cond, hn_dim a, hn_dim b)
+{
+    int budget = 32;
+    if (hn_dim_op_(t, cond) != HN_EX_EQ) return false;
+    const hn_dim l = hn_dim_node_(t, cond)->arg[0], r = hn_dim_node_(t, cond)->arg[1];
+    const bool left = hn_dim_op_(t, l) == DIM_CONST;
+    if (!left && hn_dim_op_(t, r) != DIM_CONST) return false;
+    const hn_dim x = left ? r : l, v = left ? l : r;
+    return where_equal(t, a, x, v, &budget) == where_equal(t, b, x, v, &budget) && budget >= 0;
+}
+
 hn_dim hn_dim_select(hn_symtab *t, hn_dim cond, hn_dim a, hn_dim b)
 {
     int64_t lo, hi;
@@ -322,5 +360,6 @@ hn_dim hn_dim_select(hn_symtab *t, hn_dim cond, hn_dim a, hn_dim b)
     hn_dim_bounds(t, cond, &lo, &hi);
     if (lo > 0 || hi < 0) return a;
     if (lo == 0 && hi == 0) return b;
+    if (same_where_equal(t, cond, a, b)) return b;
     return hn_dim_intern_(t, HN_EX_SELECT, false, cond, a, b);
 }

@@ -233,36 +233,6 @@ bool hn_dim_eval(const hn_symtab *t, hn_dim d, const int64_t *sym_value, int64_t
 }
 
 /* ---- substitution ---- */
-static hn_dim subst(hn_symtab *t, hn_dim d, const hn_dim *sub);
-
-static hn_dim rebuild(hn_symtab *t, const struct dim_node *x, const hn_dim *sub)
-{
-    const hn_dim a = subst(t, x->arg[0], sub), b = subst(t, x->arg[1], sub);
-    switch ((hn_expr_op)x->op) {
-    case HN_EX_ADD:
-        return hn_dim_add(t, a, b);
-    case HN_EX_MUL:
-        return hn_dim_mul(t, a, b);
-    case HN_EX_FLOORDIV:
-        return hn_dim_floordiv(t, a, b);
-    case HN_EX_MOD:
-        return hn_dim_mod(t, a, b);
-    case HN_EX_MIN:
-        return hn_dim_min(t, a, b);
-    case HN_EX_MAX:
-        return hn_dim_max(t, a, b);
-    case HN_EX_EQ:
-        return hn_dim_eq(t, a, b);
-    case HN_EX_LT:
-        return hn_dim_lt(t, a, b);
-    case HN_EX_SELECT:
-        return hn_dim_select(t, a, b, subst(t, x->arg[2], sub));
-    case HN_EX_SYM:
-        break;
-    }
-    return 0;
-}
-
 static hn_dim subst(hn_symtab *t, hn_dim d, const hn_dim *sub)
 {
     if (d >= 0) return d;
@@ -270,7 +240,8 @@ static hn_dim subst(hn_symtab *t, hn_dim d, const hn_dim *sub)
     if (x.op == DIM_CONST) return d;
     if (x.op == HN_EX_SYM) return sub[x.arg[0]];
     if (x.subst_epoch == t->cache->subst_epoch) return x.subst;
-    const hn_dim r = rebuild(t, &x, sub);
+    const hn_dim a = subst(t, x.arg[0], sub), b = subst(t, x.arg[1], sub);
+    const hn_dim r = hn_dim_build_(t, x.op, a, b, x.op == HN_EX_SELECT ? subst(t, x.arg[2], sub) : 0);
     struct dim_node *at = hn_dim_node_(t, d);
     at->subst_epoch = t->cache->subst_epoch;
     at->subst = r;

@@ -68,6 +68,8 @@ static inline int hn_dim_op_(const hn_symtab *t, hn_dim d)
 
 /** The interned node, made when new. */
 hn_dim hn_dim_intern_(hn_symtab *t, int op, bool opaque, hn_dim a, hn_dim b, hn_dim c);
+/** The expression `op` of built operands, canonical; op is none of SYM and DIM_CONST. */
+hn_dim hn_dim_build_(hn_symtab *t, int op, hn_dim a, hn_dim b, hn_dim c);
 /** Structural order of expressions: constants, symbols by name, then by operator and operands. 0 for equal
  * handles only. */
 int hn_dim_compare_(const hn_symtab *t, hn_dim x, hn_dim y);
