@@ -393,7 +393,7 @@ static void remove_dir(const char *dir)
     if (!d) return;
     for (const struct dirent *e; (e = readdir(d));) {
         if (e->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= (int)sizeof path) continue;
         if (remove(path) != 0) remove_dir(path);
     }
     closedir(d);
