@@ -5,8 +5,9 @@
 
 static const hn_pipeline_step default_steps[] = {
     { "fold_if", 0 }, { "fold_sequence", 0 }, { "fold_constants", 0 }, { "fold_identity", 0 }, { "merge_equal", 0 },
-    { "expand_composites", 1 }, { "fold_if", 1 }, { "fold_constants", 1 }, { "merge_transpose", 1 },
-    { "transpose_operand", 1 }, { "absorb_scale", 1 }, { "absorb_bias", 1 }, { "fold_identity", 1 }, { "merge_equal", 1 },
+    { "fuse_layer_norm", 1 }, { "fuse_rms_norm", 1 },
+    { "expand_composites", 2 }, { "fold_if", 2 }, { "fold_constants", 2 }, { "merge_transpose", 2 },
+    { "transpose_operand", 2 }, { "absorb_scale", 2 }, { "absorb_bias", 2 }, { "fold_identity", 2 }, { "merge_equal", 2 },
     { NULL, 0 },
 };
 
