@@ -145,7 +145,7 @@ static void expect_usual_extents(hn_graph *g)
 static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag *dg)
 {
     b->report->n_node_in = hn_graph_count_nodes(b->g);
-    if (b->o->timing_cache) HN_TRY(hn_timing_open(b->a, b->o->timing_cache, &b->timing, dg));
+    if (b->o->timing_cache) HN_TRY(hn_timing_open(b->a, b->o->timing_cache, b->o->frozen, &b->timing, dg));
     hn_timing_settle_peaks(b->timing, &b->target, b->o->frozen);
     expect_usual_extents(b->g);
     HN_TRY(run_passes(b, dg));

@@ -99,7 +99,7 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
 
 /* timing.c: the timing cache, one text line an entry. First entry wins. A time of infinity stands for a candidate that failed. */
 typedef struct hn_timing hn_timing;
-hone_status hn_timing_open(hn_arena *a, const char *path, hn_timing **ret, hn_diag *dg);
+hone_status hn_timing_open(hn_arena *a, const char *path, bool read_only, hn_timing **ret, hn_diag *dg);
 bool hn_timing_get(const hn_timing *t, hn_digest key, double *ret_ns);
 void hn_timing_put(hn_timing *t, hn_digest key, double ns, const char *note);
 hone_status hn_timing_save(hn_timing *t, hn_diag *dg);

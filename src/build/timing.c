@@ -50,7 +50,15 @@ static void load(hn_timing *t, const hn_bytes *file)
     t->loaded = t->at.n;
 }
 
-hone_status hn_timing_open(hn_arena *a, const char *path, hn_timing **ret, hn_diag *dg)
+/* A place that cannot be written is told before the work, not after it. */
+static hone_status start_file(hn_timing *t, hn_diag *dg)
+{
+    const char *slash = strrchr(t->path, '/');
+    if (slash && slash != t->path) HN_TRY(hn_make_dirs(hn_arena_strndup(t->a, t->path, (size_t)(slash - t->path)), dg));
+    return hn_append_file(t->path, magic, sizeof magic - 1, dg);
+}
+
+hone_status hn_timing_open(hn_arena *a, const char *path, bool read_only, hn_timing **ret, hn_diag *dg)
 {
     hn_timing *t = HN_NEW(a, hn_timing);
     if (!t) return HN_NOMEM(dg);
@@ -66,6 +74,8 @@ hone_status hn_timing_open(hn_arena *a, const char *path, hn_timing **ret, hn_di
             hn_hint(dg, "name another --timing-cache, or delete the file to start a new one");
             return HN_RAISE(dg, HONE_E_FORMAT, "\"%s\" is no timing cache of this version", path);
         }
+    } else if (!read_only) {
+        HN_TRY_IN(dg, start_file(t, dg), "starting the timing cache");
     }
     *ret = t;
     return HONE_OK;
@@ -120,7 +130,6 @@ hone_status hn_timing_save(hn_timing *t, hn_diag *dg)
     if (!t || t->loaded == t->at.n) return HONE_OK;
     hn_str s = { 0 };
     char text[HN_DIGEST_TEXT];
-    if (!hn_file_exists(t->path)) hn_str_add(&s, magic);
     for (int i = t->loaded; i < t->at.n; i++)
         hn_str_addf(&s, "%s %.10g %s\n", hn_digest_text(t->at.at[i].key, text), t->at.at[i].ns, t->at.at[i].note);
     const hone_status r = s.oom ? HN_NOMEM(dg) : hn_append_file(t->path, s.s, s.n, dg);

@@ -50,6 +50,11 @@ def main(work):
 
     r = hone("build", model, "-o", engine, *cache, "--json")
     check("build", r.returncode == 0 and last(r)["nodes"] == 1 and engine.exists(), r)
+    r = hone("build", model, "-o", engine, *cache, "--timing-cache", work / "new" / "times")
+    check("build makes the timing cache's folder", r.returncode == 0 and (work / "new" / "times").exists(), r)
+    r = hone("build", model, "-o", work / "none.hone", *cache, "--timing-cache", model / "times")
+    check("build names a timing cache that cannot be", r.returncode == 18 and "m.onnx" in r.stderr
+          and not (work / "none.hone").exists(), r)
     for file in ("x.npy", "x.raw"):
         out = work / ("out_" + file)
         r = hone("run", engine, "--input", f"x={work / file}", "-o", out)
