@@ -23,6 +23,41 @@ static void print_region(const cJSON *r, bool verbose)
     }
 }
 
+static const char *text_of(const cJSON *x, const char *key)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItem(x, key));
+    return s ? s : "";
+}
+
+/* How many reads of this setting stand from x on; -1 when one stands before it. */
+static int count_reads(const cJSON *list, const cJSON *x)
+{
+    const char *setting = text_of(x, "setting");
+    const cJSON *r;
+    int n = 0;
+    bool from_here = false;
+    cJSON_ArrayForEach(r, list)
+    {
+        from_here |= r == x;
+        if (strcmp(text_of(r, "setting"), setting) != 0) continue;
+        if (!from_here) return -1;
+        n++;
+    }
+    return n;
+}
+
+static void print_reads(const cJSON *list, bool verbose)
+{
+    const cJSON *x;
+    cJSON_ArrayForEach(x, list)
+    {
+        const char *setting = text_of(x, "setting"), *where = text_of(x, "where");
+        const int n = verbose ? 1 : count_reads(list, x);
+        if (verbose || n == 1) printf("  %s  %s\n", setting, where);
+        else if (n > 1) printf("  %s  at %d nodes\n", setting, n);
+    }
+}
+
 static int explain_model(const cli_options *o)
 {
     hone_error *err = NULL;
@@ -45,10 +80,7 @@ static int explain_model(const cli_options *o)
         const cJSON *x;
         cJSON_ArrayForEach(x, cJSON_GetObjectItem(j, "regions")) print_region(x, o->verbose);
         printf("\nknobs read (a knob that is not read cannot matter):\n");
-        cJSON_ArrayForEach(x, cJSON_GetObjectItem(j, "knobs_read"))
-            if (!*cJSON_GetStringValue(cJSON_GetObjectItem(x, "where")) || o->verbose)
-                printf("  -%s=%g %s\n", cJSON_GetStringValue(cJSON_GetObjectItem(x, "knob")),
-                       cJSON_GetNumberValue(cJSON_GetObjectItem(x, "value")), cJSON_GetStringValue(cJSON_GetObjectItem(x, "where")));
+        print_reads(cJSON_GetObjectItem(j, "knobs_read"), o->verbose);
         cJSON_Delete(j);
     }
     hone_report_free(r);

@@ -123,6 +123,15 @@ static void put_times(hn_json *j, const hn_build_report *r)
     put_i64(j, "peak_rss_bytes", r->peak_rss_bytes);
 }
 
+static void put_setting(hn_json *j, const hn_knob_def *k, int64_t v)
+{
+    hn_str text = { 0 };
+    hn_str_addf(&text, "-%s=", k->name);
+    hn_knob_print_value(k, v, &text);
+    put_str(j, "setting", hn_str_get(&text));
+    hn_str_done(&text);
+}
+
 static void put_reads(hn_json *j, const hn_build_report *r)
 {
     hn_json_key(j, "knobs_read");
@@ -133,6 +142,7 @@ static void put_reads(hn_json *j, const hn_build_report *r)
         put_str(j, "knob", k ? k->name : "?");
         put_str(j, "where", r->read[i].where);
         put_i64(j, "value", r->read[i].value);
+        if (k) put_setting(j, k, r->read[i].value);
         hn_json_object_end(j);
     }
     hn_json_array_end(j);

@@ -22,11 +22,13 @@ static bool keep_composite(void *user, const hn_node *n)
     hn_data **data = g ? HN_NEW_N(a, hn_data *, g->n_in + 1) : NULL;
     if (data) {
         hn_region r;
+        const hn_pin_reader pin = { .b = b, .root = n };
         for (int i = 0; i < g->n_in; i++) data[i] = in[i]->data;
         hn_region_init(&r, g, g->first, data, n->name);
         for (int i = 0; i < hn_tactic_count() && !keep; i++) {
             const hn_tactic_def *t = hn_tactic_at(i);
-            keep = t->arch == b->t->arch && hn_target_has(b->t, t->needs) && t->fits(&r, b->t) == HN_FIT_YES;
+            keep = t->arch == b->t->arch && hn_target_has(b->t, t->needs) && t->fits(&r, b->t) == HN_FIT_YES &&
+                   hn_pin_source(&pin, t) == HN_FIT_YES;
         }
     }
     hn_arena_destroy(a);

@@ -37,6 +37,7 @@ typedef struct hn_groups {
 
 typedef struct hn_choice {
     hn_symtab *syms;          /* what the emission's dims refer to */
+    const hn_target *t;       /* that it was emitted for: the build's, or one with narrower vectors */
     const hn_tactic_def *tactic;
     int64_t p[HN_MAX_PARAM];
     const char *name;               /* tactic with parameters */
@@ -68,6 +69,7 @@ typedef struct hn_job {
     struct hn_measure *measure;
     hn_engine_writer *writer;
     HN_VEC(struct hn_graph_groups *) formed; /* root and bodies */
+    HN_VEC(const hn_target *) narrow; /* the target with narrower vectors */
 } hn_job;
 
 bool hn_build_step(hn_job *b, const char *phase, int64_t done, int64_t total); /* false: cancelled */
@@ -85,6 +87,17 @@ hone_status hn_layout_assign(hn_job *b, hn_graph *g, hn_diag *dg);
 
 /* choose.c: a tactic for every region of every graph; regions that none takes are split. */
 hone_status hn_choose_all(hn_job *b, hn_diag *dg);
+
+/* pins.c: what a route asks of the region with this root. */
+typedef struct hn_pin_reader {
+    hn_job *b;
+    const hn_node *root;
+    const char *missed; /* of the last points asked for: a pin that no legal point meets; NULL: none */
+} hn_pin_reader;
+const hn_target *hn_pin_target(const hn_pin_reader *p);
+/** HN_FIT_YES, or why the tactic stays out of a region that it fits. */
+hn_fit hn_pin_source(const hn_pin_reader *p, const hn_tactic_def *td);
+hn_pins hn_pin_params(hn_pin_reader *p); /* refers to p */
 
 /* measure.c: wall time of emissions on random operands, in one interleaved race. */
 typedef struct hn_measure hn_measure;

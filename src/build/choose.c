@@ -28,35 +28,46 @@ static const char no_code[] = "did not compile or had no memory";
 typedef struct field {
     hn_job *b;
     const hn_region *r;
+    const hn_target *t; /* what the region is emitted for */
+    bool whole_passes;  /* LLVM runs its whole pipeline over the kernels */
+    hn_pin_reader pin;
     HN_VEC(candidate) at;
     HN_VEC(hn_candidate_report) refused;
 } field;
 
-static const char *point_name(hn_job *b, const hn_tactic_def *td, const hn_region *r, const int64_t *p)
+static const char *point_name(const field *f, const hn_tactic_def *td, const int64_t *p)
 {
     hn_space s = { 0 };
     hn_str text = { 0 };
-    if (td->space) td->space(r, b->t, &s);
+    if (td->space) td->space(f->r, f->t, &s);
     hn_tactic_print(td, &s, p, &text);
-    const char *name = hn_arena_strdup(b->a, hn_str_get(&text));
+    if (f->t != f->b->t) hn_str_addf(&text, "_v%d", 8 * f->t->vec_bytes);
+    if (f->whole_passes) hn_str_add(&text, "_full");
+    const char *name = hn_arena_strdup(f->b->a, hn_str_get(&text));
     hn_str_done(&text);
     return name;
 }
 
-static hn_fit fit_of(field *f, const hn_tactic_def *td, const hn_group *group)
+static hn_fit fit_of(const field *f, const hn_tactic_def *td)
 {
-    if (td->arch != f->b->t->arch || !hn_target_has(f->b->t, td->needs)) return HN_FIT_FEATURE;
-    const hn_fit fit = td->fits(f->r, f->b->t);
-    if (fit != HN_FIT_YES || !td->changes_numbers) return fit;
-    const hn_node *n = group->root;
-    return hn_knob_read_node(f->b->knobs, HN_KNOB_math_winograd, n->origin, n->n_origin) ? HN_FIT_YES : HN_FIT_NUMBERS;
+    if (td->arch != f->t->arch || !hn_target_has(f->t, td->needs)) return HN_FIT_FEATURE;
+    const hn_fit fit = td->fits(f->r, f->t);
+    return fit == HN_FIT_YES ? hn_pin_source(&f->pin, td) : fit;
+}
+
+static hone_status refuse(field *f, const char *tactic, const char *reason, hn_diag *dg)
+{
+    const hn_candidate_report r = { .tactic = tactic, .reason = reason };
+    return hn_vec_push(f->b->a, &f->refused, r) ? HONE_OK : HN_NOMEM(dg);
 }
 
 static hone_status add_points(field *f, const hn_tactic_def *td, hn_diag *dg)
 {
     int64_t p[MAX_POINT][HN_MAX_PARAM];
     double ns[MAX_POINT];
-    const int n = hn_tactic_points(td, f->r, f->b->t, MAX_POINT, p, ns);
+    const hn_pins pins = hn_pin_params(&f->pin);
+    const int n = hn_tactic_points(td, f->r, f->t, &pins, MAX_POINT, p, ns);
+    if (f->pin.missed) HN_TRY(refuse(f, td->name, f->pin.missed, dg));
     for (int i = 0; i < n; i++) {
         candidate c = { .td = td, .predicted = ns[i] };
         memcpy(c.p, p[i], sizeof c.p);
@@ -65,18 +76,21 @@ static hone_status add_points(field *f, const hn_tactic_def *td, hn_diag *dg)
     return HONE_OK;
 }
 
-static hone_status enumerate(field *f, const hn_group *group, hn_diag *dg)
+static hone_status ask(field *f, bool switched_off, hn_diag *dg)
 {
     for (int i = 0; i < hn_tactic_count(); i++) {
         const hn_tactic_def *td = hn_tactic_at(i);
-        const hn_fit fit = fit_of(f, td, group);
-        if (fit == HN_FIT_YES) {
-            HN_TRY(add_points(f, td, dg));
-        } else if (fit != HN_FIT_OP) {
-            const hn_candidate_report r = { .tactic = td->name, .reason = hn_fit_text(fit) };
-            if (!hn_vec_push(f->b->a, &f->refused, r)) return HN_NOMEM(dg);
-        }
+        const hn_fit fit = fit_of(f, td);
+        if (fit == (switched_off ? HN_FIT_KNOB : HN_FIT_YES)) HN_TRY(add_points(f, td, dg));
+        else if (fit != HN_FIT_OP && !switched_off) HN_TRY(refuse(f, td->name, hn_fit_text(fit), dg));
     }
+    return HONE_OK;
+}
+
+static hone_status enumerate(field *f, hn_diag *dg)
+{
+    HN_TRY(ask(f, /* switched_off= */ false, dg));
+    if (f->at.n == 0) HN_TRY(ask(f, /* switched_off= */ true, dg)); /* nothing else does it */
     /* Insertion sort by prediction: stable, and the lists are short. */
     for (int i = 1; i < f->at.n; i++)
         for (int k = i; k > 0 && f->at.at[k].predicted < f->at.at[k - 1].predicted; k--) {
@@ -93,9 +107,10 @@ static hone_status emit(field *f, candidate *c, hn_diag *dg)
     hn_emission *e = HN_NEW(f->b->a, hn_emission);
     if (!e) return HN_NOMEM(dg);
     e->arena = f->b->a;
-    c->name = point_name(f->b, c->td, f->r, c->p);
-    HN_TRY_IN(dg, c->td->emit(f->r, f->b->t, c->p, e, dg), "emitting \"%s\" for region \"%s\" (%s)", c->name, f->r->name,
+    c->name = point_name(f, c->td, c->p);
+    HN_TRY_IN(dg, c->td->emit(f->r, f->t, c->p, e, dg), "emitting \"%s\" for region \"%s\" (%s)", c->name, f->r->name,
               f->r->ops);
+    for (int i = 0; i < e->launches.n && f->whole_passes; i++) e->launches.at[i].func.flags |= HN_KFUNC_OPTIMISE;
     int64_t temp = 0;
     for (int i = 0; i < e->temp_bytes.n; i++) temp += hn_region_opt(f->r, e->temp_bytes.at[i]);
     if (f->b->o->workspace_bytes && temp > f->b->o->workspace_bytes) c->reason = "needs more workspace than allowed";
@@ -225,11 +240,13 @@ static hone_status submit(pending *p, hn_diag *dg)
 
 static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
 {
-    *ret = (pending){ .group = group, .f = { .b = b, .r = &group->region } };
-    field *f = &ret->f;
-    HN_TRY(enumerate(f, group, dg));
-    if (f->at.n == 0) return no_tactic(f, dg);
     const hn_node *n = group->root;
+    *ret = (pending){ .group = group, .f = { .b = b, .r = &group->region, .pin = { .b = b, .root = n } } };
+    field *f = &ret->f;
+    f->t = hn_pin_target(&f->pin);
+    HN_TRY(enumerate(f, dg));
+    if (f->at.n == 0) return no_tactic(f, dg);
+    f->whole_passes = hn_knob_read_node(b->knobs, HN_KNOB_code_passes, n->origin, n->n_origin) != 0;
     const int64_t level = hn_knob_read_node(b->knobs, HN_KNOB_core_opt_level, n->origin, n->n_origin);
     const bool timed = b->o->measure || b->o->frozen;
     ret->width = timed ? HN_MIN(HN_MAX(1, race_width(level)), f->at.n) : 1;
@@ -277,7 +294,7 @@ static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)
     HN_TRY(pick(p, &win, dg));
     hn_choice *c = HN_NEW(b->a, hn_choice);
     if (!c) return HN_NOMEM(dg);
-    *c = (hn_choice){ .syms = f->r->g->syms, .tactic = win->td, .name = win->name, .emission = win->e,
+    *c = (hn_choice){ .syms = f->r->g->syms, .t = f->t, .tactic = win->td, .name = win->name, .emission = win->e,
                       .ns = win->measured > 0 ? win->measured : win->predicted, .measured = win->measured > 0,
                       .cached = win->cached };
     memcpy(c->p, win->p, sizeof c->p);

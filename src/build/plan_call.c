@@ -39,7 +39,7 @@ static hone_status pack_blob(hn_planner *p, const hn_group *group, int i, uint32
     if (!hn_engine_writer_has_weight(b->writer, source, blob->recipe, blob->bytes, &weight)) {
         void *bytes = aligned_alloc(64, (blob->bytes + 63) / 64 * 64 + 64);
         if (!bytes) return HN_NOMEM(dg);
-        hone_status s = c->tactic->pack(&group->region, b->t, c->p, i, bytes, dg);
+        hone_status s = c->tactic->pack(&group->region, c->t, c->p, i, bytes, dg);
         if (s == HONE_OK)
             s = hn_engine_writer_weight(b->writer, source, blob->recipe, bytes, blob->bytes, &weight, dg);
         free(bytes);

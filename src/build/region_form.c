@@ -205,12 +205,16 @@ static void hash_attrs(hn_hasher *h, const hn_region *r, const hn_node *n)
     }
 }
 
-/* The digest knows symbols by their order only; an emission's arguments name them. */
-static hn_digest group_key(const hn_region *r)
+/* The digest knows symbols by their order only; an emission's arguments name them. Equal regions of which a route asks
+ * different things are chosen apart. */
+static hn_digest group_key(const hn_job *b, const hn_group *group)
 {
+    const hn_region *r = &group->region;
+    const hn_digest asked = hn_knobs_digest_at(b->knobs, group->root->origin, group->root->n_origin);
     hn_hasher h;
     hn_hasher_init(&h);
     hn_hasher_bytes(&h, &r->digest, sizeof r->digest);
+    hn_hasher_bytes(&h, &asked, sizeof asked);
     for (int i = 0; i < r->g->n_in; i++) hash_type(&h, r, &r->g->in[i]->type);
     for (int i = 0; i < r->g->n_out; i++) hash_type(&h, r, &r->g->out[i].value->type);
     HN_FOR_NODES (n, r->g) {
@@ -235,6 +239,6 @@ hone_status hn_region_form(hn_job *b, hn_graph *g, hn_group *group, hn_diag *dg)
     const hn_node *r = group->root;
     hn_region_init(&group->region, body, root, data, r->n_origin ? r->origin[0] : r->name);
     group->region.ops = ops_text(b, group);
-    group->key = group_key(&group->region);
+    group->key = group_key(b, group);
     return HONE_OK;
 }

@@ -183,6 +183,17 @@ bool hn_knob_parse_value(const hn_knob_def *k, const char *text, size_t n, int64
     return true;
 }
 
+bool hn_knob_pin(const hn_knob_def *k, int64_t v, int64_t *ret)
+{
+    size_t n;
+    char number[16] = "";
+    if (v == 0 || k->type != HN_KNOB_ENUM || !hn_knob_in_domain(k, v)) return false;
+    const char *name = enum_name(k->values, v, &n);
+    if (n < sizeof number) memcpy(number, name, n);
+    if (!hn_parse_i64(number, ret)) *ret = v - 1;
+    return true;
+}
+
 void hn_knob_print_domain(const hn_knob_def *k, hn_str *out)
 {
     switch (k->type) {

@@ -40,6 +40,9 @@ int hn_knob_domain(const hn_knob_def *k, int64_t *ret, int cap);
 void hn_knob_print_value(const hn_knob_def *k, int64_t v, hn_str *out);
 /** Value from route text: numbers; on/off, true/false for bools; names for enums. False when it is none or not in the domain. */
 bool hn_knob_parse_value(const hn_knob_def *k, const char *text, size_t n, int64_t *ret);
+/** The number that a value stands for where a knob pins a parameter of a tactic: of an enum that starts with auto, the number
+ *  that is the value's name, else its place behind auto (off 0, on 1). False for auto. */
+bool hn_knob_pin(const hn_knob_def *k, int64_t v, int64_t *ret);
 /** "0|1", "0..64", "pow2 0..64", "plain|nhwc". */
 void hn_knob_print_domain(const hn_knob_def *k, hn_str *out);
 /** {"registry": digest, "knobs": [{id, option, group, name, type, default, domain, ...}]} */
@@ -99,6 +102,8 @@ hn_knobs *hn_knobs_new(hn_arena *a, const hn_route *route); /* route: NULL for t
  *  may match; the last matching setting wins). A node is recorded under its first path. */
 int64_t hn_knob_read_model(hn_knobs *k, hn_knob id);
 int64_t hn_knob_read_node(hn_knobs *k, hn_knob id, const char *const *origin, int n_origin);
+/** Which settings with a pattern hold for a node: nodes of one digest read every knob alike. */
+hn_digest hn_knobs_digest_at(const hn_knobs *k, const char *const *origin, int n_origin);
 int hn_knobs_n_read(const hn_knobs *k);
 const hn_knob_read *hn_knobs_read_at(const hn_knobs *k, int i); /* deduplicated, in first-read order */
 

@@ -84,6 +84,15 @@ int64_t hn_knob_read_node(hn_knobs *k, hn_knob id, const char *const *origin, in
     return v;
 }
 
+hn_digest hn_knobs_digest_at(const hn_knobs *k, const char *const *origin, int n_origin)
+{
+    hn_hasher h;
+    hn_hasher_init(&h);
+    for (int i = 0; i < k->route->n; i++)
+        if (k->route->at[i].pattern && matches(&k->route->at[i], origin, n_origin)) hn_hasher_i64(&h, i);
+    return hn_hasher_end(&h);
+}
+
 int hn_knobs_n_read(const hn_knobs *k)
 {
     return k->read.n;

@@ -47,8 +47,15 @@ void hn_space_add_list(hn_space *s, const char *name, int n, const int64_t *valu
     if (HN_NEVER(s->n >= HN_MAX_PARAM || n > HN_MAX_PARAM_VALUE || n < 1)) return;
     s->at[s->n].name = name;
     s->at[s->n].n = n;
+    s->at[s->n].settled = false;
     memcpy(s->at[s->n].value, value, (size_t)n * sizeof *value);
     s->n++;
+}
+
+void hn_space_add_settled(hn_space *s, const char *name, int n, const int64_t *value)
+{
+    hn_space_add_list(s, name, n, value);
+    s->at[s->n - 1].settled = true;
 }
 
 void hn_space_add(hn_space *s, const char *name, int64_t lo, int64_t hi, int64_t step)
@@ -62,7 +69,9 @@ void hn_space_add(hn_space *s, const char *name, int64_t lo, int64_t hi, int64_t
 void hn_tactic_print(const hn_tactic_def *t, const hn_space *s, const int64_t *p, hn_str *out)
 {
     hn_str_add(out, t->name);
-    for (int i = 0; i < s->n; i++) hn_str_addf(out, "_%s%lld", s->at[i].name, (long long)p[i]);
+    for (int i = 0; i < s->n; i++)
+        if (!s->at[i].settled || p[i] != s->at[i].value[0])
+            hn_str_addf(out, "_%s%lld", s->at[i].name, (long long)p[i]);
 }
 
 /* ---- points, best predicted first ---- */
@@ -94,22 +103,93 @@ static void nth_point(const hn_space *s, int64_t k, int64_t *p)
     }
 }
 
-int hn_tactic_points(const hn_tactic_def *td, const hn_region *r, const hn_target *t, int cap,
-                     int64_t (*ret_p)[HN_MAX_PARAM], double *ret_ns)
+/* ---- pins ---- */
+static bool pinned(const hn_tactic_def *td, const hn_pins *pins, int i, int64_t *ret)
 {
-    hn_space s = { 0 };
-    if (td->space) td->space(r, t, &s);
-    const int64_t total = space_size(&s);
-    point *all = calloc((size_t)total, sizeof *all);
-    if (!all) return 0;
+    return pins && td->pin[i] && pins->get(pins->user, td->pin[i], ret);
+}
+
+static bool has_value(const hn_space *s, int i, int64_t v)
+{
+    for (int k = 0; k < s->at[i].n; k++)
+        if (s->at[i].value[k] == v) return true;
+    return false;
+}
+
+/* Settled parameters shrink to one value before points are counted: the route's, else their own. */
+static void settle(const hn_tactic_def *td, const hn_pins *pins, hn_space *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        int64_t v;
+        if (!s->at[i].settled || s->at[i].n == 1) continue;
+        if (pinned(td, pins, i, &v)) {
+            if (has_value(s, i, v)) s->at[i].value[0] = v;
+            else pins->miss(pins->user, td->pin[i], v);
+        }
+        s->at[i].n = 1;
+    }
+}
+
+static bool varies(const point *all, int n, int i)
+{
+    for (int k = 1; k < n; k++)
+        if (all[k].p[i] != all[0].p[i]) return true;
+    return false;
+}
+
+/* Points whose parameter i is v, moved to the front; 0 when there is none, and then nothing has moved. */
+static int keep_value(point *all, int n, int i, int64_t v)
+{
+    int m = 0;
+    for (int k = 0; k < n; k++)
+        if (all[k].p[i] == v) all[m++] = all[k];
+    return m;
+}
+
+static int apply_pins(const hn_tactic_def *td, const hn_pins *pins, const hn_space *s, point *all, int n)
+{
+    for (int i = 0; i < s->n; i++) {
+        int64_t v;
+        if (s->at[i].settled || !varies(all, n, i) || !pinned(td, pins, i, &v)) continue;
+        const int m = keep_value(all, n, i, v);
+        if (m == 0) pins->miss(pins->user, td->pin[i], v);
+        else n = m;
+    }
+    return n;
+}
+
+static int legal_points(const hn_tactic_def *td, const hn_region *r, const hn_target *t, const hn_space *s, point *all)
+{
+    const int64_t total = space_size(s);
     int n = 0;
     for (int64_t k = 0; k < total; k++) {
         point *x = &all[n];
-        nth_point(&s, k, x->p);
+        nth_point(s, k, x->p);
         if (td->legal && !td->legal(r, t, x->p)) continue;
         x->ns = td->cost(r, t, x->p);
         x->order = n++;
     }
+    return n;
+}
+
+int hn_tactic_points(const hn_tactic_def *td, const hn_region *r, const hn_target *t, const hn_pins *pins, int cap,
+                     int64_t (*ret_p)[HN_MAX_PARAM], double *ret_ns)
+{
+    hn_space s = { 0 }, own;
+    if (td->space) td->space(r, t, &s);
+    own = s;
+    settle(td, pins, &s);
+    settle(td, NULL, &own);
+    point *all = calloc((size_t)space_size(&s), sizeof *all);
+    if (!all) return 0;
+    int n = legal_points(td, r, t, &s, all);
+    if (n == 0) { /* what the route settled is legal nowhere */
+        for (int i = 0; i < s.n; i++)
+            if (s.at[i].settled && s.at[i].value[0] != own.at[i].value[0])
+                pins->miss(pins->user, td->pin[i], s.at[i].value[0]);
+        n = legal_points(td, r, t, &own, all);
+    }
+    n = apply_pins(td, pins, &s, all, n);
     qsort(all, (size_t)n, sizeof *all, by_cost);
     n = HN_MIN(n, cap);
     for (int i = 0; i < n; i++) {

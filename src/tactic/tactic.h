@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "core/core.h"
+#include "core/knob.h"
 #include "core/target.h"
 #include "ir/ir.h"
 #include "ir/op.h"
@@ -43,10 +44,13 @@ typedef struct hn_space {
         const char *name;
         int n;
         int64_t value[HN_MAX_PARAM_VALUE];
+        bool settled; /* stands at value[0] unless a knob asks for another: too many points would crowd the race */
     } at[HN_MAX_PARAM];
 } hn_space;
 void hn_space_add(hn_space *s, const char *name, int64_t lo, int64_t hi, int64_t step);
 void hn_space_add_list(hn_space *s, const char *name, int n, const int64_t *value);
+/** A parameter that the arithmetic of the tactic settles at value[0]; the others are for routes. */
+void hn_space_add_settled(hn_space *s, const char *name, int n, const int64_t *value);
 
 /* ---- what emit() yields ---- */
 typedef enum hn_ref_kind {
@@ -101,7 +105,16 @@ typedef struct hn_tactic_def {
     /** Write blob `i` of the emission for these parameters; dst has blobs[i].bytes. NULL: the tactic makes no blobs. */
     hone_status (*pack)(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg);
     bool changes_numbers; /* class above "reassociated": Winograd, low precision; taken only where knobs allow */
+    hn_knob source;              /* switches the tactic off where another takes the region; NONE: always asked */
+    hn_knob pin[HN_MAX_PARAM];   /* pins the parameter with this index; NONE: no knob does */
 } hn_tactic_def;
+
+/** What a route asks of parameters. */
+typedef struct hn_pins {
+    void *user;
+    bool (*get)(void *user, hn_knob k, int64_t *ret);  /* the value that k pins its parameter to; false: none */
+    void (*miss)(void *user, hn_knob k, int64_t value); /* no legal point has it: the pin does not apply */
+} hn_pins;
 
 /** All tactics, in a fixed order (registry: tactics.def). */
 int hn_tactic_count(void);
@@ -110,9 +123,12 @@ const hn_tactic_def *hn_tactic_find(const char *name);
 /** Print and parse "name_mr6_nr16": the tactic with its parameters, named after its space. */
 void hn_tactic_print(const hn_tactic_def *t, const hn_space *s, const int64_t *p, hn_str *out);
 
-/** Visit the legal points of a tactic for a region, best predicted cost first, at most cap; yields how many. ret_p holds
- *  cap rows of HN_MAX_PARAM; ret_ns the predictions. */
-int hn_tactic_points(const hn_tactic_def *td, const hn_region *r, const hn_target *t, int cap,
+/**
+ * Visit the legal points of a tactic for a region, best predicted cost first, at most cap; yields how many. ret_p holds
+ * cap rows of HN_MAX_PARAM; ret_ns the predictions. Knobs are read through pins (NULL: none) in the order of the
+ * parameters, each only where the points that are left differ in its parameter.
+ */
+int hn_tactic_points(const hn_tactic_def *td, const hn_region *r, const hn_target *t, const hn_pins *pins, int cap,
                      int64_t (*ret_p)[HN_MAX_PARAM], double *ret_ns);
 
 /* ---- region helpers ---- */

@@ -381,7 +381,7 @@ void fast_check(hn_test *t, const fast_case *c, const char *tactic)
         if (!hn_target_has(&tg[i], td->needs)) continue;
         const hn_fit fit = td->fits(&f.r, &tg[i]);
         if (fit != HN_FIT_YES) FAIL("%s does not fit: %s", tactic, hn_fit_text(fit));
-        q->n = hn_tactic_points(td, &f.r, &tg[i], MAX_POINTS, q->p, q->ns);
+        q->n = hn_tactic_points(td, &f.r, &tg[i], /* pins= */ NULL, MAX_POINTS, q->p, q->ns);
         if (!q->n) FAIL("%s has no point on %d-byte vectors", tactic, tg[i].vec_bytes);
         const int tries = HN_MIN(q->n, c->n_point ? c->n_point : 8);
         for (int k = 0; k < tries; k++)
@@ -451,7 +451,7 @@ void fast_every(hn_test *t, const fast_case *c)
         const hn_target *g = &tg[k % n];
         const hn_tactic_def *td = hn_tactic_at(k / n);
         if (td->arch != g->arch || !hn_target_has(g, td->needs) || td->fits(&f.r, g) != HN_FIT_YES) continue;
-        q->n = hn_tactic_points(td, &f.r, g, MAX_POINTS, q->p, q->ns);
+        q->n = hn_tactic_points(td, &f.r, g, /* pins= */ NULL, MAX_POINTS, q->p, q->ns);
         const int tries = HN_MIN(q->n, c->n_point ? c->n_point : 3);
         for (int i = 0; i < tries; i++)
             check_point_twice(t, &f, c, td, g, q->p[tries > 1 ? i * (q->n - 1) / (tries - 1) : 0]);
@@ -509,7 +509,7 @@ void fast_bench(hn_test *t, const fast_case *c, const char *tactic)
     hn_region_work(&f.r, &work);
     hn_target_detect(&tg, true);
     if (td->fits(&f.r, &tg) != HN_FIT_YES) SKIP("does not fit here");
-    q.n = hn_tactic_points(td, &f.r, &tg, MAX_POINTS, q.p, q.ns);
+    q.n = hn_tactic_points(td, &f.r, &tg, /* pins= */ NULL, MAX_POINTS, q.p, q.ns);
     static compiled k[BENCH_POINTS];
     static double sample[BENCH_POINTS][ROUNDS];
     hn_diag dg = { 0 };

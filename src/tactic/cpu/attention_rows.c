@@ -366,4 +366,6 @@ const hn_tactic_def hn_tactic_attention_float_rows__cpu = {
     .legal = legal,
     .cost = cost,
     .emit = emit,
+    .source = HN_KNOB_tactic_attention,
+    .pin = { [P_MR] = HN_KNOB_attention_mr, [P_NV] = HN_KNOB_attention_nv },
 };

@@ -19,8 +19,8 @@
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
 
-enum { P_MR, P_NV, P_VL, P_FLAT };
-enum { MAX_ROWS = 28, MAX_NV = 6, MAX_ACC = 31 };
+enum { P_MR, P_NV, P_VL, P_FLAT, P_TILES, P_AHEAD };
+enum { MAX_ROWS = 28, MAX_NV = 6, MAX_ACC = 31, TILES_PER_CORE = 4 };
 
 static bool pointwise_linear(const hn_conv *c)
 {
@@ -52,6 +52,8 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 5 : 3, nv);
     hn_space_add_list(ret, "vl", lanes > 8 ? 3 : 2, vl);
     hn_space_add_list(ret, "flat", 2, flat);
+    hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ TILES_PER_CORE, 1, 2, 8, 16 });
+    hn_space_add_settled(ret, "ahead", 2, (const int64_t[]){ 1, 0 });
 }
 
 /* Places of one run of tiles: a row, or a block of rows. */
@@ -64,8 +66,6 @@ typedef struct blocks {
     bool linear;
 } blocks;
 
-enum { TILES_PER_CORE = 4 };
-
 /* Rows whose input stays in half the second-level cache while the panels pass over it; fewer where threads
  * would idle. */
 static blocks blocks_of(const hn_conv *c, const hn_target *t, const int64_t *p)
@@ -75,7 +75,7 @@ static blocks blocks_of(const hn_conv *c, const hn_target *t, const int64_t *p)
     const int64_t row = 4 * c->c * (k.linear ? 1 : (c->ow_opt * c->sw + c->kw) * c->sh);
     k.panels = (c->og + nr - 1) / nr;
     int64_t most = HN_MAX(1, t->l2_bytes / 2 / HN_MAX(row, 1) - (k.linear ? 0 : (c->kh - 1) / c->sh));
-    const int64_t want = TILES_PER_CORE * HN_MAX(1, t->n_core), have = c->n_opt * c->group * k.panels;
+    const int64_t want = p[P_TILES] * HN_MAX(1, t->n_core), have = c->n_opt * c->group * k.panels;
     if (have < want) most = HN_MIN(most, HN_MAX(1, total * have / want));
     if (k.linear) most = HN_MAX(p[P_MR], most / p[P_MR] * p[P_MR]);
     k.n = (total + most - 1) / most;
@@ -533,6 +533,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_kb_align(b, d.weights, 64);
     hn_ahead_init(&d.ahead, t, d.weights, sizeof(float), nr * d.taps, d.k.panels * d.c.group,
                   tiles_of_strip(&d) * (d.flat ? 1 : d.k.rows), UNROLL * nr);
+    d.ahead.on &= p[P_AHEAD] != 0;
     d.src.column = d.c.xi.elems;
     if (d.c.padded) d.scratch = hn_conv_scratch(l, &d.c, d.k.rows, d.src.column);
     tiles(&d);
@@ -575,4 +576,7 @@ const hn_tactic_def hn_tactic_conv_f32_direct__cpu = {
     .cost = cost,
     .emit = emit,
     .pack = pack,
+    .source = HN_KNOB_tactic_conv_direct,
+    .pin = { [P_MR] = HN_KNOB_conv_mr, [P_NV] = HN_KNOB_conv_nv, [P_VL] = HN_KNOB_conv_lanes,
+             [P_FLAT] = HN_KNOB_conv_flat, [P_TILES] = HN_KNOB_conv_tiles, [P_AHEAD] = HN_KNOB_conv_ahead },
 };

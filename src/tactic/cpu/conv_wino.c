@@ -18,8 +18,8 @@
 
 #include <math.h>
 
-enum { P_M, P_MR, P_NV };
-enum { MAX_MR = 14, MAX_NV = 4, UNROLL = 4 };
+enum { P_M, P_MR, P_NV, P_TILES };
+enum { MAX_MR = 14, MAX_NV = 4, UNROLL = 4, TILES_PER_CORE = 4 };
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
@@ -45,6 +45,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     else
         hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 4 : 3, nv);
+    hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ TILES_PER_CORE, 1, 2, 8, 16 });
 }
 
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
@@ -66,7 +67,7 @@ typedef struct cut {
     int64_t tiles;                  /* an image, at optimal sizes */
 } cut;
 
-enum { TILES_PER_CORE = 4, CONFLICT_BYTES = 2048 };
+enum { CONFLICT_BYTES = 2048 };
 
 static cut cut_of(const hn_conv *c, const hn_target *t, const int64_t *p)
 {
@@ -79,7 +80,7 @@ static cut cut_of(const hn_conv *c, const hn_target *t, const int64_t *p)
     k.tiles = (c->oh_opt + p[P_M] - 1) / p[P_M] * ((c->ow_opt + p[P_M] - 1) / p[P_M]);
     const int64_t fit = t->l2_bytes * 5 / 8 / (4 * positions * (k.row + k.nr));
     int64_t block = HN_MAX(1, HN_MIN(fit, 8 * p[P_MR]) / p[P_MR]) * p[P_MR];
-    const int64_t want = TILES_PER_CORE * HN_MAX(1, t->n_core);
+    const int64_t want = p[P_TILES] * HN_MAX(1, t->n_core);
     /* Weights that no core's cache holds are read once a block: rather share out the panels. */
     const bool heavy = 4 * positions * c->c * k.panels * k.nr > t->l2_bytes / 4;
     const int64_t want_blocks = heavy ? (want + k.panels - 1) / k.panels : want;
@@ -421,4 +422,7 @@ const hn_tactic_def hn_tactic_conv_f32_winograd__cpu = {
     .emit = emit,
     .pack = pack,
     .changes_numbers = true,
+    .source = HN_KNOB_math_winograd,
+    .pin = { [P_M] = HN_KNOB_wino_tile, [P_MR] = HN_KNOB_wino_mr, [P_NV] = HN_KNOB_wino_nv,
+             [P_TILES] = HN_KNOB_wino_tiles },
 };

@@ -17,8 +17,8 @@
 
 #include <math.h>
 
-enum { P_PX, P_NV, P_VL, P_COPY };
-enum { MAX_PX = 14, MAX_NV = 2, MAX_KW = 32 };
+enum { P_PX, P_NV, P_VL, P_COPY, P_TILES };
+enum { MAX_PX = 14, MAX_NV = 2, MAX_KW = 32, TILES_PER_CORE = 4 };
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
@@ -41,6 +41,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     hn_space_add_list(ret, "nv", 2, nv);
     hn_space_add_list(ret, "vl", lanes > 8 ? 2 : 1, vl);
     hn_space_add_list(ret, "copy", 2, copy);
+    hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ TILES_PER_CORE, 1, 2, 8, 16 });
 }
 
 static int64_t group_count(const hn_conv *c, const int64_t *p)
@@ -61,13 +62,11 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     return (p[P_PX] + HN_MIN(c.kw, 5)) * p[P_NV] + 2 <= t->n_vreg;
 }
 
-enum { TILES_PER_CORE = 4 };
-
 static int64_t rows_of(const hn_conv *c, const hn_target *t, const int64_t *p)
 {
     const int64_t row = 4 * p[P_NV] * p[P_VL] * (c->ow_opt * c->sw + c->kw) * c->sh;
     int64_t most = HN_MAX(1, (p[P_COPY] ? t->l1d_bytes : t->l2_bytes) / 2 / row - (c->kh - 1) / c->sh);
-    const int64_t want = TILES_PER_CORE * HN_MAX(1, t->n_core), have = c->n_opt * group_count(c, p);
+    const int64_t want = p[P_TILES] * HN_MAX(1, t->n_core), have = c->n_opt * group_count(c, p);
     if (have < want) most = HN_MIN(most, HN_MAX(1, c->oh_opt * have / want));
     const int64_t blocks = (c->oh_opt + most - 1) / most;
     return (c->oh_opt + blocks - 1) / blocks;
@@ -500,4 +499,7 @@ const hn_tactic_def hn_tactic_depthwise_f32_rows__cpu = {
     .cost = cost,
     .emit = emit,
     .pack = pack,
+    .source = HN_KNOB_tactic_depthwise,
+    .pin = { [P_PX] = HN_KNOB_depthwise_places, [P_NV] = HN_KNOB_depthwise_nv, [P_VL] = HN_KNOB_depthwise_lanes,
+             [P_COPY] = HN_KNOB_depthwise_copy, [P_TILES] = HN_KNOB_depthwise_tiles },
 };

@@ -13,8 +13,8 @@
 
 #include <math.h>
 
-enum { P_MR, P_NV };
-enum { UNROLL = 2, MAX_ROWS = 12, MAX_NV = 4, USUAL_ROWS = 32, QUAD = 4 };
+enum { P_MR, P_NV, P_TILES };
+enum { UNROLL = 2, MAX_ROWS = 12, MAX_NV = 4, USUAL_ROWS = 32, QUAD = 4, TILES_PER_CORE = 4 };
 enum { BLOB_B, BLOB_SUMS, BLOB_ZEROS };
 
 typedef struct shape {
@@ -90,6 +90,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     (void)r;
     hn_space_add_list(ret, "mr", t->n_vreg >= 32 ? 9 : 6, mr);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 4 : 2, nv);
+    hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ TILES_PER_CORE, 1, 2, 8, 16 });
 }
 
 static bool has_dot(const hn_target *t)
@@ -294,15 +295,13 @@ static hn_kv zero_of_a(bytes *g)
     return g->s.a_signed ? hn_kb_addi(b, z, 128) : z;
 }
 
-enum { TILES_PER_CORE = 4 };
-
-static void tiles(bytes *g, const hn_target *t, int64_t mc)
+static void tiles(bytes *g, const hn_target *t, int64_t mc, int64_t per_core)
 {
     hn_kb *b = g->b;
     hn_symtab *syms = g->r->g->syms;
     const int64_t nr = (int64_t)g->nv * g->lanes, panels = (g->s.n + nr - 1) / nr,
                   quads = (g->s.k + QUAD - 1) / QUAD;
-    const int64_t want = TILES_PER_CORE * HN_MAX(1, t->n_core), blocks = (g->s.m_opt + mc - 1) / mc;
+    const int64_t want = per_core * HN_MAX(1, t->n_core), blocks = (g->s.m_opt + mc - 1) / mc;
     const int64_t runs = HN_MIN(panels, (want + blocks - 1) / blocks), per = (panels + runs - 1) / runs;
     const int64_t n_run = (panels + per - 1) / per;
     const hn_kv total = hn_lower_dim(g->l, hn_dim_mul(syms, hn_dim_ceildiv(syms, g->s.m, mc), n_run));
@@ -369,7 +368,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const int64_t mc = row_block(&g.s, t, p), passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr,
                   quads = (g.s.k + QUAD - 1) / QUAD;
     hn_ahead_init(&g.ahead, t, g.panel, 1, nr * quads * QUAD, columns / nr, passes, UNROLL * nr * QUAD);
-    tiles(&g, t, mc);
+    tiles(&g, t, mc, p[P_TILES]);
     return hn_lower_finish_whole(l, ret, dg);
 }
 
@@ -419,4 +418,6 @@ const hn_tactic_def hn_tactic_gemm_int8_dot__cpu = {
     .cost = cost,
     .emit = emit,
     .pack = pack,
+    .source = HN_KNOB_tactic_gemm_int8,
+    .pin = { [P_MR] = HN_KNOB_int8_mr, [P_NV] = HN_KNOB_int8_nv, [P_TILES] = HN_KNOB_int8_tiles },
 };

@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-enum { P_MR, P_NV, P_PACK };
-enum { UNROLL = 4, MAX_ROWS = 16, MAX_NV = 8, USUAL_ROWS = 32 };
+enum { P_MR, P_NV, P_PACK, P_UNROLL, P_AHEAD, P_ROWS, P_TILES };
+enum { UNROLL = 4, PIECES = 8, MAX_ROWS = 16, MAX_NV = 8, USUAL_ROWS = 32 };
 
 /* ---- what fits ---- */
 typedef struct shape {
@@ -70,13 +70,18 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
         hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 5 : 3, nv);
     hn_space_add_list(ret, "pack", 2, pack);
+    hn_space_add_settled(ret, "unroll", 4, (const int64_t[]){ UNROLL, 1, 2, 8 });
+    hn_space_add_settled(ret, "ahead", 2, (const int64_t[]){ 1, 0 });
+    hn_space_add_settled(ret, "rows", 6, (const int64_t[]){ 0, 24, 48, 96, 192, 384 });
+    hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ PIECES, 1, 2, 4, 16 });
 }
 
-/* Rows of a tile: a third of the second-level cache, shared out evenly. */
+/* Rows of a tile: what the route says, or a third of the second-level cache, shared out evenly. */
 static int64_t row_block(const shape *s, const hn_target *t, const int64_t *p)
 {
     enum { MOST = 192, LEAST = 24 };
-    const int64_t mr = p[P_MR], fit = HN_MAX(LEAST, HN_MIN(MOST, t->l2_bytes / 3 / (4 * s->k)));
+    const int64_t mr = p[P_MR], room = HN_MAX(LEAST, HN_MIN(MOST, t->l2_bytes / 3 / (4 * s->k))),
+                  fit = p[P_ROWS] ? p[P_ROWS] : room;
     const int64_t blocks = (HN_MAX(s->m_opt, 1) + fit - 1) / fit,
                   even = (HN_MAX(s->m_opt, 1) + blocks - 1) / blocks;
     const int64_t mc = hn_dim_is_const(s->m) || s->m_opt > fit ? even : fit;
@@ -91,6 +96,7 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     if (!shape_of(r, &s)) return false;
     const int64_t lanes = t->vec_bytes / 4, chains = p[P_MR] * p[P_NV];
     if (chains + p[P_NV] + 1 > t->n_vreg) return false;
+    if (p[P_UNROLL] > s.k) return false;
     if (p[P_MR] > s.m_opt && p[P_MR] > 1) return false;
     if (p[P_NV] > 1 && (p[P_NV] - 1) * lanes >= s.n) return false;
     if (p[P_PACK] && (s.m_opt < 2 * p[P_MR] || hn_cycles_conflict(t, p[P_MR], 4 * s.k) <= 1)) return false;
@@ -127,7 +133,7 @@ typedef struct gemm {
     hn_kb *b;
     const hn_region *r;
     shape s;
-    int mr, nv, lanes;
+    int mr, nv, lanes, unroll;
     bool pack;
     int a, panel, scratch; /* buffers */
     hn_kv m, row0, col0;   /* rows in all; first row and column of the tile under way */
@@ -188,13 +194,13 @@ static void micro(gemm *g, int rows, bool last_panel)
 {
     hn_kb *b = g->b;
     hn_kvar acc[MAX_ROWS * MAX_NV];
-    const int64_t nr = (int64_t)g->nv * g->lanes, whole = g->s.k / UNROLL * UNROLL,
+    const int64_t nr = (int64_t)g->nv * g->lanes, whole = g->s.k / g->unroll * g->unroll,
                   a_step = g->pack ? g->mr : 1;
     for (int i = 0; i < rows * g->nv; i++)
         acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
-    const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
+    const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), g->unroll);
     hn_ahead_step(b, &g->ahead, hn_kb_muli(b, k, nr));
-    for (int u = 0; u < UNROLL; u++) {
+    for (int u = 0; u < g->unroll; u++) {
         const hn_kv ku = hn_kb_addi(b, k, u);
         step(g, rows, vectors(g, last_panel), acc, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)),
              hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
@@ -299,19 +305,19 @@ static void pack_a(gemm *g, hn_kv first, hn_kv count)
 enum { PANELS_PER_TILE_BYTES = 512 << 10 };
 
 /* Panels of one tile: enough tiles to balance threads, few enough to reuse the packed rows. */
-static int64_t panels_per_tile(const gemm *g, int64_t mc, int64_t panels)
+static int64_t panels_per_tile(const gemm *g, int64_t mc, int64_t panels, int64_t pieces)
 {
     const int64_t m_blocks = HN_MAX(1, (g->s.m_opt + mc - 1) / mc);
-    const int64_t want = m_blocks >= 8 ? 1 : (8 + m_blocks - 1) / m_blocks; /* column tiles a row block */
+    const int64_t want = m_blocks >= pieces ? 1 : (pieces + m_blocks - 1) / m_blocks; /* column tiles a row block */
     return HN_MAX(1, (panels + want - 1) / want);
 }
 
-static void tiles(gemm *g, int64_t mc)
+static void tiles(gemm *g, int64_t mc, int64_t pieces)
 {
     hn_kb *b = g->b;
     hn_symtab *syms = g->r->g->syms;
     const int64_t nr = (int64_t)g->nv * g->lanes, panels = (g->s.n + nr - 1) / nr,
-                  per = panels_per_tile(g, mc, panels);
+                  per = panels_per_tile(g, mc, panels, pieces);
     const int64_t col_tiles = (panels + per - 1) / per;
     const hn_kv total = hn_lower_dim(g->l, hn_dim_mul(syms, hn_dim_ceildiv(syms, g->s.m, mc), col_tiles));
     g->m = hn_lower_dim(g->l, g->s.m);
@@ -345,6 +351,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
                .mr = (int)p[P_MR],
                .nv = (int)p[P_NV],
                .lanes = t->vec_bytes / 4,
+               .unroll = (int)p[P_UNROLL],
                .pack = p[P_PACK] };
     shape_of(r, &g.s);
     const int64_t mc = row_block(&g.s, t, p), nr = (int64_t)g.nv * g.lanes;
@@ -356,9 +363,10 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_kb_align(b, g.panel, 64);
     const int64_t passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr;
     hn_ahead_init(&g.ahead, t, g.panel, sizeof(float), nr * g.s.k, (g.s.n + nr - 1) / nr, passes,
-                  UNROLL * nr);
+                  g.unroll * nr);
+    g.ahead.on &= p[P_AHEAD] != 0;
     if (g.pack) g.scratch = hn_kb_scratch(b, "a", HN_F32, hn_kext_const(mc * g.s.k));
-    tiles(&g, mc);
+    tiles(&g, mc, p[P_TILES]);
     hn_kb_end(b);
     return hn_lower_finish_whole(l, ret, dg);
 }
@@ -394,4 +402,8 @@ const hn_tactic_def hn_tactic_gemm_f32_packed__cpu = {
     .cost = cost,
     .emit = emit,
     .pack = pack,
+    .source = HN_KNOB_tactic_gemm_packed,
+    .pin = { [P_MR] = HN_KNOB_gemm_mr, [P_NV] = HN_KNOB_gemm_nv, [P_PACK] = HN_KNOB_gemm_pack,
+             [P_UNROLL] = HN_KNOB_gemm_unroll, [P_AHEAD] = HN_KNOB_gemm_ahead, [P_ROWS] = HN_KNOB_gemm_rows,
+             [P_TILES] = HN_KNOB_gemm_tiles },
 };

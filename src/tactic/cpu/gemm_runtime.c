@@ -377,4 +377,6 @@ const hn_tactic_def hn_tactic_gemm_f32_runtime__cpu = {
     .legal = legal,
     .cost = cost,
     .emit = emit,
+    .source = HN_KNOB_tactic_gemm_runtime,
+    .pin = { [P_MR] = HN_KNOB_matmul_mr, [P_NV] = HN_KNOB_matmul_nv, [P_PACK] = HN_KNOB_matmul_pack },
 };

@@ -348,4 +348,6 @@ const hn_tactic_def hn_tactic_norm_float_line__cpu = {
     .legal = legal,
     .cost = cost,
     .emit = emit,
+    .source = HN_KNOB_tactic_norm_line,
+    .pin = { [P_CHAINS] = HN_KNOB_norm_chains },
 };

@@ -2,7 +2,8 @@
  * each result lazily at every place, store. Always fits such regions. */
 #include "tactic/cpu/loops.h"
 
-enum { P_LANES };
+enum { P_LANES, P_UNROLL, P_CHUNK };
+enum { CHUNK = 16384 }; /* elements a parallel slice of a flat region covers: 64 KiB of f32, half an L1 line budget */
 
 /* Results of less than a byte an element. */
 static bool packs(const hn_region *r)
@@ -50,6 +51,9 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     const int wide = widest_lanes(r, t);
     const int64_t lanes[] = { 1, wide };
     hn_space_add_list(ret, "lanes", wide > 1 && !packs(r) ? 2 : 1, lanes);
+    hn_space_add_settled(ret, "unroll", packs(r) ? 1 : 3, (const int64_t[]){ 1, 2, 4 });
+    const bool flat = packs(r) || r->g->out[0].value->type.rank == 1;
+    hn_space_add_settled(ret, "chunk", flat ? 4 : 1, (const int64_t[]){ CHUNK, 1024, 4096, 65536 });
 }
 
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
@@ -88,6 +92,22 @@ static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     hn_lower_store(w->l, &idx, mask);
 }
 
+/* A line of results, `unroll` vectors a turn: more stores and chains under way at once. */
+static void emit_line(walk *w, hn_kv lo, hn_kv hi, int lanes, int unroll)
+{
+    hn_kb *b = hn_lower_kb(w->l);
+    if (unroll > 1) {
+        const int64_t step = (int64_t)lanes * unroll;
+        const hn_kv n = hn_kb_max(b, hn_kb_sub(b, hi, lo), hn_kb_i(b, 0));
+        const hn_kv mid = hn_kb_add(b, lo, hn_kb_muli(b, hn_kb_idiv(b, n, hn_kb_i(b, step)), step));
+        const hn_kv i = hn_kb_for(b, lo, mid, step);
+        for (int u = 0; u < unroll; u++) body(b, hn_kb_addi(b, i, (int64_t)u * lanes), lanes, HN_KV_NONE, w);
+        hn_kb_end(b);
+        lo = mid;
+    }
+    hn_kb_vector_loop(b, lo, hi, lanes, HN_KTAIL_MASK, body, w);
+}
+
 static hn_dim outer_extent(const hn_region *r, const hn_value *v, int axis)
 {
     hn_dim n = 1;
@@ -113,30 +133,28 @@ static void outer_index(hn_lower *l, const hn_value *v, int axis, hn_kv flat, hn
     hn_kidx_init(idx, v->type.rank, at);
 }
 
-enum { CHUNK = 16384 }; /* elements a parallel slice of a flat region covers: 64 KiB of f32, half an L1 line budget */
-
-static void emit_flat(hn_lower *l, const hn_value *v, int lanes)
+static void emit_flat(hn_lower *l, const hn_value *v, const int64_t *p)
 {
     hn_kb *b = hn_lower_kb(l);
     const hn_kv n = hn_lower_dim(l, v->type.dim[0]);
-    const hn_kv chunk = hn_kb_parallel(b, hn_kb_ext(b, n, CHUNK));
-    const hn_kv lo = hn_kb_muli(b, chunk, CHUNK);
-    const hn_kv hi = hn_kb_min(b, hn_kb_addi(b, lo, CHUNK), n);
+    const hn_kv chunk = hn_kb_parallel(b, hn_kb_ext(b, n, p[P_CHUNK]));
+    const hn_kv lo = hn_kb_muli(b, chunk, p[P_CHUNK]);
+    const hn_kv hi = hn_kb_min(b, hn_kb_addi(b, lo, p[P_CHUNK]), n);
     walk w = { .l = l, .axis = 0 };
     const hn_kv none = HN_KV_NONE;
     hn_kidx_init(&w.idx, 1, &none);
-    hn_kb_vector_loop(b, lo, hi, lanes, HN_KTAIL_MASK, body, &w);
+    emit_line(&w, lo, hi, (int)p[P_LANES], (int)p[P_UNROLL]);
     hn_kb_end(b);
 }
 
 /* In storage order, a chunk of whole bytes a trip: bytes that rows would share belong to one trip. */
-static void emit_packed(hn_lower *l, const hn_region *r, const hn_value *v)
+static void emit_packed(hn_lower *l, const hn_region *r, const hn_value *v, int64_t size)
 {
     hn_kb *b = hn_lower_kb(l);
     hn_kv at[HN_MAX_RANK];
     const hn_kv n = hn_lower_dim(l, hn_loops_extent(r, v, hn_loops_all(v)));
-    const hn_kv chunk = hn_kb_parallel(b, hn_kb_ext(b, n, CHUNK));
-    const hn_kv lo = hn_kb_muli(b, chunk, CHUNK), i = hn_kb_for(b, lo, hn_kb_min(b, hn_kb_addi(b, lo, CHUNK), n), 1);
+    const hn_kv chunk = hn_kb_parallel(b, hn_kb_ext(b, n, size));
+    const hn_kv lo = hn_kb_muli(b, chunk, size), i = hn_kb_for(b, lo, hn_kb_min(b, hn_kb_addi(b, lo, size), n), 1);
     hn_loops_split(l, v, hn_loops_all(v), i, at);
     hn_kidx idx;
     hn_kidx_init(&idx, v->type.rank, at);
@@ -145,7 +163,7 @@ static void emit_packed(hn_lower *l, const hn_region *r, const hn_value *v)
     hn_kb_end(b);
 }
 
-static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, int lanes)
+static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, const int64_t *p)
 {
     hn_kb *b = hn_lower_kb(l);
     walk w = { .l = l, .axis = vector_axis(v) };
@@ -153,7 +171,7 @@ static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, int la
     const hn_kv n = hn_lower_dim(l, rows);
     const hn_kv row = hn_kb_parallel(b, hn_kb_ext(b, n, 1));
     outer_index(l, v, w.axis, row, &w.idx);
-    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, v->type.dim[w.axis]), lanes, HN_KTAIL_MASK, body, &w);
+    emit_line(&w, hn_kb_i(b, 0), hn_lower_dim(l, v->type.dim[w.axis]), (int)p[P_LANES], (int)p[P_UNROLL]);
     hn_kb_end(b);
 }
 
@@ -168,11 +186,11 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
         hn_kidx_init(&idx, 0, NULL);
         hn_lower_store(l, &idx, HN_KV_NONE);
     } else if (packs(r)) {
-        emit_packed(l, r, v);
+        emit_packed(l, r, v, p[P_CHUNK]);
     } else if (v->type.rank == 1) {
-        emit_flat(l, v, (int)p[P_LANES]);
+        emit_flat(l, v, p);
     } else {
-        emit_rows(l, r, v, (int)p[P_LANES]);
+        emit_rows(l, r, v, p);
     }
     return hn_lower_finish_whole(l, ret, dg);
 }
@@ -180,4 +198,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 const hn_tactic_def hn_tactic_pointwise_any_lazy__cpu = {
     .name = "pointwise_any_lazy__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .pin = { [P_LANES] = HN_KNOB_pointwise_lanes, [P_CHUNK] = HN_KNOB_pointwise_chunk,
+             [P_UNROLL] = HN_KNOB_pointwise_unroll },
 };

@@ -250,4 +250,5 @@ const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
     .space = space,
     .cost = cost,
     .emit = emit,
+    .pin = { [P_LANES] = HN_KNOB_pool_lanes },
 };

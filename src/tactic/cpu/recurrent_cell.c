@@ -593,4 +593,6 @@ const hn_tactic_def hn_tactic_recurrent_f32_cell__cpu = {
     .cost = cost,
     .emit = emit,
     .pack = pack,
+    .source = HN_KNOB_tactic_recurrent,
+    .pin = { [P_NB] = HN_KNOB_recurrent_nb, [P_MB] = HN_KNOB_recurrent_mb, [P_MR] = HN_KNOB_recurrent_mr },
 };

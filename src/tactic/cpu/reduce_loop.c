@@ -9,8 +9,9 @@
  */
 #include "tactic/cpu/loops.h"
 
-enum { P_LANES, P_CHAINS };
+enum { P_LANES, P_CHAINS, P_SLICE };
 enum { MAX_CHAINS = 4, BLOCK_STEPS = 64 /* steps of the innermost loop that share a partial result */ };
+enum { SLICE = 256 }; /* results of a row that one parallel trip covers */
 
 static int op_of(const hn_node *n)
 {
@@ -40,18 +41,19 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     return HN_FIT_YES;
 }
 
-static void space(const hn_region *r, const hn_target *t, hn_space *ret)
-{
-    const int64_t wide = hn_lower_lanes(t, hn_in(r->root, 0)->type.dtype), lanes[] = { 1, wide }, chains[] = { 1, 4 };
-    hn_space_add_list(ret, "lanes", wide > 1 ? 2 : 1, lanes);
-    hn_space_add_list(ret, "chains", 2, chains);
-}
-
 static bool along(const hn_region *r)
 {
     const hn_value *x = hn_in(r->root, 0);
     const int dense = hn_loops_dense_axis(x);
     return dense < 0 || (reduced_axes(r->root) >> dense & 1);
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    const int64_t wide = hn_lower_lanes(t, hn_in(r->root, 0)->type.dtype), lanes[] = { 1, wide }, chains[] = { 1, 4 };
+    hn_space_add_list(ret, "lanes", wide > 1 ? 2 : 1, lanes);
+    hn_space_add_list(ret, "chains", 2, chains);
+    if (!along(r)) hn_space_add_settled(ret, "slice", 3, (const int64_t[]){ SLICE, 64, 1024 });
 }
 
 /* The axis that the innermost loop runs over, the densest of those reduced; -1: none is. */
@@ -264,20 +266,18 @@ static void across_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     hn_lower_store(d->l, &idx, mask);
 }
 
-enum { SLICE = 256 }; /* results of a row that one parallel trip covers */
-
-static void emit_across(red *d)
+static void emit_across(red *d, int64_t slice)
 {
     hn_kb *b = hn_lower_kb(d->l);
     const uint32_t kept = hn_loops_all(d->x) & ~d->axes & ~(1u << d->dense);
     const hn_dim rows = hn_loops_extent(d->r, d->x, kept), n = d->x->type.dim[d->dense];
-    const hn_dim slices = hn_dim_ceildiv(d->r->g->syms, n, SLICE);
+    const hn_dim slices = hn_dim_ceildiv(d->r->g->syms, n, slice);
     const hn_kv trips = hn_lower_dim(d->l, hn_dim_mul(d->r->g->syms, rows, slices));
     const hn_kv per_row = hn_lower_dim(d->l, slices), extent = hn_lower_dim(d->l, n);
     const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1));
     hn_loops_split(d->l, d->x, kept, hn_kb_idiv(b, trip, per_row), d->at);
-    const hn_kv lo = hn_kb_muli(b, hn_kb_imod(b, trip, per_row), SLICE);
-    const hn_kv hi = hn_kb_min(b, hn_kb_addi(b, lo, SLICE), extent);
+    const hn_kv lo = hn_kb_muli(b, hn_kb_imod(b, trip, per_row), slice);
+    const hn_kv hi = hn_kb_min(b, hn_kb_addi(b, lo, slice), extent);
     hn_kb_vector_loop(b, lo, hi, d->lanes, HN_KTAIL_MASK, across_body, d);
 }
 
@@ -292,7 +292,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     d.inner = inner_axis(r);
     d.type = hn_lower_compute_type(d.x->type.dtype);
     if (along(r)) emit_along(&d);
-    else emit_across(&d);
+    else emit_across(&d, p[P_SLICE]);
     hn_kb_end(b);
     return hn_lower_finish_whole(l, ret, dg);
 }
@@ -300,4 +300,5 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 const hn_tactic_def hn_tactic_reduce_any_loop__cpu = {
     .name = "reduce_any_loop__cpu", .rev = 2, .arch = HN_ARCH_X86_64,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .pin = { [P_CHAINS] = HN_KNOB_reduce_chains, [P_SLICE] = HN_KNOB_reduce_slice },
 };

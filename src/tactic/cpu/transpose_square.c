@@ -236,4 +236,5 @@ const hn_tactic_def hn_tactic_transpose_b32_square__cpu = {
     .fits = fits,
     .cost = cost,
     .emit = emit,
+    .source = HN_KNOB_tactic_transpose,
 };

@@ -1,0 +1,230 @@
+/* Every knob is real: on a small graph two of its values give different engines, and both compute what evaluation computes.
+ *
+ * Payloads are compared for a named target without measuring, so that no machine matters; numbers are checked by running
+ * on this one.
+ */
+#include "harness.h"
+#include "run_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- graphs ---- */
+#define GEMM       "in x f32[40,96]  const w f32[96,160]  const b f32[160]\nm = matmul(x, w)  a = add(m, b)  r = relu(a)\nout r"
+#define GEMM_TALL  "in x f32[512,1024]  const w f32[1024,64]\nm = matmul(x, w)\nout m"
+#define GEMM_HEAVY "in x f32[96,1024]  const w f32[1024,768]\nm = matmul(x, w)\nout m"
+#define MATMUL     "in x f32[2,40,48]  in y f32[2,48,96]\nm = matmul(x, y)\nout m"
+#define INT8       "in x u8[40,64]  const w i8[64,160]\nm = matmul_int(x, w)\nout m"
+#define INT8_WIDE  "in x u8[40,64]  const w i8[64,2048]\nm = matmul_int(x, w)\nout m"
+#define CONV                                                                                                              \
+    "in x f32[1,16,14,14]  const w f32[64,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  r = relu(c)\nout r"
+#define CONV_HEAVY "in x f32[1,256,14,14]  const w f32[256,256,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
+#define CONV_WIDE  "in x f32[1,16,56,56]  const w f32[32,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
+#define DEPTHWISE                                                                                                         \
+    "in x f32[1,64,28,28]  const w f32[64,1,3,3]\nc = conv(x, w) {group=64, pad_begin=[1,1], pad_end=[1,1]}\nout c"
+#define UPCONV      "in x f32[2,8,9,7]  const w f32[8,32,3,3]\ny = conv_transpose(x, w) {stride=[2,2], dilation=[2,2]}\nout y"
+#define POINTWISE   "in x f32[300000]  in y f32[300000]\na = add(x, y)  e = exp(a)\nout e"
+#define ROWS        "in x f32[33,257]  in y f32[257]\na = add(x, y)  e = exp(a)\nout e"
+#define SUM_ALONG   "in x f32[40,500]\ns = reduce_sum(x) {axes=[1], keepdims=0}\nout s"
+#define SUM_ACROSS  "in x f32[40,2048]\ns = reduce_sum(x) {axes=[0], keepdims=0}\nout s"
+#define SOFTMAX     "in x f32[40,500]\ns = softmax(x) {axis=1}\nout s"
+#define TOPK        "in x f32[3,400]\nv, i = topk(x) {axis=1, dim=5}\nout v  out i"
+#define POOL        "in x f32[1,32,14,14]\np = max_pool(x) {kernel=[2,2], stride=[2,2], dim=[7,7]}\nout p"
+#define TRANSPOSE   "in x f32[70,90]\nt = transpose(x) {perm=[1,0]}\nout t"
+#define ATTENTION   "in q f32[1,2,40,32]  in k f32[1,2,48,32]  in v f32[1,2,48,32]\na = attention(q, k, v)\nout a"
+#define LSTM        "in x f32[9,4,24]  const w f32[1,128,24]  const r f32[1,128,32]\n" \
+                    "y, yh, yc = lstm(x, w, r) {hidden=32}\nout y"
+
+static const struct row {
+    const char *knob, *graph, *base; /* base: settings without which the graph does not read the knob */
+    const char *value[2];
+} rows[] = {
+    { "code:vectors", POINTWISE, "", { "auto", "v128" } },
+    { "code:passes", POINTWISE, "", { "tidy", "full" } },
+    { "layout:image", CONV, "", { "0", "1" } },
+    { "math:winograd", CONV_WIDE, "", { "0", "1" } },
+    { "region:chain", ROWS, "", { "0", "1" } },
+    { "region:epilogue", GEMM, "", { "0", "1" } },
+    { "region:prologue", "in x f32[9,70]\ne = exp(x)  s = reduce_sum(e) {axes=[1]}\nout s", "", { "0", "1" } },
+    { "region:views", "in x f32[6,70]  in y f32[70,6]\nt = transpose(x) {perm=[1,0]}  a = add(t, y)\nout a", "", { "0", "1" } },
+    { "tactic:gemm_packed", GEMM, "", { "0", "1" } },
+    { "tactic:gemm_runtime", MATMUL, "", { "0", "1" } },
+    { "tactic:gemm_int8", INT8, "", { "0", "1" } },
+    { "tactic:conv_direct", CONV, "", { "0", "1" } },
+    { "tactic:depthwise", DEPTHWISE, "", { "0", "1" } },
+    { "tactic:norm_line", SOFTMAX, "", { "0", "1" } },
+    { "tactic:attention", ATTENTION, "", { "0", "1" } },
+    { "tactic:recurrent", LSTM, "", { "0", "1" } },
+    { "tactic:transpose", TRANSPOSE, "", { "0", "1" } },
+    { "gemm:mr", GEMM, "", { "4", "8" } },
+    { "gemm:nv", GEMM, "", { "2", "1" } },
+    { "gemm:pack", GEMM_TALL, "", { "off", "on" } },
+    { "gemm:unroll", GEMM, "", { "auto", "2" } },
+    { "gemm:ahead", GEMM_HEAVY, "", { "auto", "off" } },
+    { "gemm:rows", GEMM_TALL, "", { "24", "384" } },
+    { "gemm:tiles", GEMM, "", { "auto", "1" } },
+    { "matmul:mr", MATMUL, "", { "4", "8" } },
+    { "matmul:nv", MATMUL, "", { "1", "2" } },
+    { "matmul:pack", MATMUL, "", { "off", "on" } },
+    { "conv:mr", CONV, "", { "6", "14" } },
+    { "conv:nv", CONV, "", { "1", "2" } },
+    { "conv:lanes", CONV, "", { "8", "16" } },
+    { "conv:flat", CONV, "", { "off", "on" } },
+    { "conv:tiles", CONV_WIDE, "", { "1", "16" } },
+    { "conv:ahead", CONV_HEAVY, "", { "auto", "off" } },
+    { "depthwise:places", DEPTHWISE, "", { "4", "8" } },
+    { "depthwise:nv", DEPTHWISE, "", { "1", "2" } },
+    { "depthwise:lanes", DEPTHWISE, "", { "8", "16" } },
+    { "depthwise:copy", DEPTHWISE, "", { "off", "on" } },
+    { "depthwise:tiles", DEPTHWISE, "", { "1", "16" } },
+    { "wino:tile", CONV_WIDE, "-math:winograd=1", { "2", "4" } },
+    { "wino:mr", CONV_WIDE, "-math:winograd=1", { "6", "14" } },
+    { "wino:nv", CONV_WIDE, "-math:winograd=1", { "1", "2" } },
+    { "wino:tiles", CONV_WIDE, "-math:winograd=1", { "1", "16" } },
+    { "int8:mr", INT8, "", { "4", "8" } },
+    { "int8:nv", INT8, "", { "1", "2" } },
+    { "int8:tiles", INT8_WIDE, "", { "1", "16" } },
+    { "attention:mr", ATTENTION, "", { "2", "6" } },
+    { "attention:nv", ATTENTION, "", { "1", "2" } },
+    { "norm:chains", SOFTMAX, "", { "1", "4" } },
+    { "reduce:chains", SUM_ALONG, "", { "1", "4" } },
+    { "reduce:slice", SUM_ACROSS, "", { "64", "1024" } },
+    { "recurrent:nb", LSTM, "", { "1", "2" } },
+    { "recurrent:mb", LSTM, "", { "1", "4" } },
+    { "recurrent:mr", LSTM, "", { "1", "6" } },
+    { "topk:insert", TOPK, "", { "off", "on" } },
+    { "pointwise:lanes", POINTWISE, "", { "1", "16" } },
+    { "pointwise:chunk", POINTWISE, "", { "auto", "4096" } },
+    { "pointwise:unroll", POINTWISE, "", { "auto", "4" } },
+    { "conv_transpose:lanes", UPCONV, "", { "1", "16" } },
+    { "conv_transpose:nv", UPCONV, "", { "1", "2" } },
+    { "pool:lanes", POOL, "", { "1", "16" } },
+};
+
+/* ---- building ---- */
+static void build(hn_arena *a, const char *graph, const char *route, hn_build_report *ret)
+{
+    hn_diag dg = { 0 };
+    hn_target target;
+    hn_route r = { 0 };
+    hn_graph *g = NULL;
+    void *data = NULL;
+    size_t bytes = 0;
+    CHECK_OK(hn_target_get("znver4", &target, &dg), &dg);
+    CHECK_OK(hn_route_parse(a, route, &r, &dg), &dg);
+    CHECK_OK(hn_parse(a, graph, &g, &dg), &dg);
+    const hn_build_opts o = { .target = &target, .route = &r, .threads = 4, .cache_dir = getenv("HONE_CACHE_DIR"),
+                              .model_name = "test" };
+    CHECK_OK(hn_build_engine(a, g, &o, &data, &bytes, ret, &dg), &dg);
+    free(data);
+}
+
+static const char *route_of(hn_arena *a, const struct row *r, int i)
+{
+    return hn_arena_printf(a, "%s -%s=%s", r->base, r->knob, r->value[i]);
+}
+
+static bool was_read(const hn_build_report *r, hn_knob k)
+{
+    for (int i = 0; i < r->n_read; i++)
+        if (r->read[i].knob == k) return true;
+    return false;
+}
+
+TEST(every_tunable_knob_changes_an_engine)
+{
+    for (int i = 0; i < HN_COUNT(rows); i++) {
+        const hn_knob_def *k = hn_knob_find(rows[i].knob, strlen(rows[i].knob));
+        hn_build_report r[2];
+        hn_test_note("%s", rows[i].knob);
+        CHECK(k);
+        for (int v = 0; v < 2; v++) {
+            build(t->arena, rows[i].graph, route_of(t->arena, &rows[i], v), &r[v]);
+            CHECK(was_read(&r[v], k->id));
+        }
+        if (hn_digest_eq(r[0].payload, r[1].payload))
+            FAIL("-%s=%s and =%s give one engine", rows[i].knob, rows[i].value[0], rows[i].value[1]);
+    }
+}
+
+TEST(every_tunable_knob_has_a_graph)
+{
+    for (int i = 0; i < hn_knob_count(); i++) {
+        const hn_knob_def *k = hn_knob_at(i);
+        /* Passes have tests of their own, a graph a knob: tests/pass and fuse.c here. */
+        bool found = !k->tunable || strncmp(k->name, "fuse:", 5) == 0 || strncmp(k->name, "pass:", 5) == 0;
+        for (int j = 0; j < HN_COUNT(rows) && !found; j++) found = strcmp(rows[j].knob, k->name) == 0;
+        if (!found) FAIL("no row shows that \"-%s\" is real", k->name);
+    }
+}
+
+/* Both values compute the same, whatever this machine's kernels are. */
+TEST(every_value_computes_the_same)
+{
+    for (int i = 0; i < HN_COUNT(rows); i++)
+        for (int v = 0; v < 2; v++) {
+            const char *route = route_of(t->arena, &rows[i], v);
+            hn_test_note("%s", route);
+            hn_check_graph(rows[i].graph, &(hn_run_opts){ .route = route, .tol = 1e-4 });
+        }
+}
+
+/* ---- when a knob is read ---- */
+TEST(a_model_does_not_read_what_it_cannot_use)
+{
+    static const char *const others[] = { "gemm:mr", "conv:mr", "depthwise:copy", "wino:tile", "int8:nv", "attention:mr",
+                                          "recurrent:nb", "topk:insert", "tactic:gemm_packed", "layout:image", "math:winograd",
+                                          "reduce:chains", "region:epilogue" };
+    hn_build_report r;
+    build(t->arena, POINTWISE, "", &r);
+    for (int i = 0; i < HN_COUNT(others); i++) {
+        hn_test_note("%s", others[i]);
+        CHECK(!was_read(&r, hn_knob_find(others[i], strlen(others[i]))->id));
+    }
+    build(t->arena, CONV_WIDE, "", &r);
+    CHECK(was_read(&r, HN_KNOB_math_winograd));
+    CHECK(!was_read(&r, HN_KNOB_wino_tile)); /* only once Winograd is allowed */
+    CHECK(!was_read(&r, HN_KNOB_gemm_mr));
+}
+
+static const hn_candidate_report *refused(const hn_build_report *r, const char *tactic)
+{
+    for (int i = 0; i < r->region[0].n_candidate; i++) {
+        const hn_candidate_report *c = &r->region[0].candidate[i];
+        if (strcmp(c->tactic, tactic) == 0 && c->reason) return c;
+    }
+    return NULL;
+}
+
+TEST(a_pin_that_no_point_meets_does_not_apply)
+{
+    static const char few[] = "in x f32[8,96]  const w f32[96,160]\nm = matmul(x, w)\nout m";
+    hn_build_report r[2];
+    build(t->arena, few, "", &r[0]);
+    build(t->arena, few, "-gemm:mr=14", &r[1]); /* more rows than there are */
+    CHECK(hn_digest_eq(r[0].payload, r[1].payload));
+    const hn_candidate_report *c = refused(&r[1], "gemm_f32_packed__cpu");
+    CHECK(c && strstr(c->reason, "-gemm:mr=14"));
+    CHECK(!refused(&r[0], "gemm_f32_packed__cpu"));
+}
+
+TEST(a_switched_off_tactic_says_so)
+{
+    hn_build_report r;
+    build(t->arena, GEMM_TALL, "-tactic:gemm_packed=0", &r);
+    const hn_candidate_report *c = refused(&r, "gemm_f32_packed__cpu");
+    CHECK(c && strstr(c->reason, "knob"));
+    CHECK(strncmp(r.region[0].tactic, "gemm_f32_packed", 15) != 0);
+}
+
+/* Two equal regions of which a pattern names one. */
+TEST(a_pattern_reaches_one_of_two_equal_regions)
+{
+    static const char twins[] = "in x f32[40,96]  const w f32[96,96]  const v f32[96,96]\n"
+                                "m = matmul(x, w) from \"/body/m\"\nn = matmul(m, v) from \"/head/n\"\nout n";
+    hn_build_report r;
+    build(t->arena, twins, "-gemm:mr@/head/*=12", &r);
+    CHECK_EQ(r.n_region, 2);
+    hn_test_note("%s, %s", r.region[0].tactic, r.region[1].tactic);
+    CHECK(!strstr(r.region[0].tactic, "_mr12_") && strstr(r.region[1].tactic, "_mr12_"));
+}
