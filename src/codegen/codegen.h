@@ -9,8 +9,8 @@
 #include "core/target.h"
 #include "kir/kir.h"
 
-/** Machine code of one kernel, ready to be mapped anywhere: text and constants in one piece, nothing to link.
- */
+/** Machine code of one kernel, ready to be mapped anywhere: text and constants in one piece, nothing to link. For a
+ * GPU: an hn_image; frame_bytes and n_stack_ref are a thread's stack and the bytes it spills. */
 typedef struct hn_code {
     const uint8_t *at; /* in the arena that the caller gave */
     size_t n;
@@ -23,9 +23,12 @@ typedef struct hn_code {
 
 /** A code generator. Pure: the same program and target give the same bytes. Thread: one call at a time. */
 typedef struct hn_codegen {
-    const char *name;    /* "llvm" */
-    const char *version; /* of the compiler behind it: "19.1.7" */
-    int rev;             /* bump when emitted code changes */
+    const char *name; /* "llvm" */
+    /** Of the compiler behind it: "19.1.7"; "" when there is none. */
+    const char *(*version)(void);
+    int rev; /* bump when emitted code changes */
+    /** From here on call back once before a fatal error of the compiler ends the process. NULL: it has none. */
+    void (*on_fatal)(void (*say)(const char *reason));
     hone_status (*compile)(const hn_kfunc *f, const hn_target *t, hn_arena *a, hn_code *ret, hn_diag *dg);
     /** Assembly text of what compile makes, for `inspect` and debugging. NULL if it has none. */
     hone_status (*dump)(const hn_kfunc *f, const hn_target *t, bool optimised_ir, hn_str *out, hn_diag *dg);
@@ -33,6 +36,8 @@ typedef struct hn_codegen {
 
 /** Links LLVM: only worker processes and the code generator's own tests use it. */
 extern const hn_codegen hn_codegen_llvm;
+/** Opens NVRTC when first used; its code is an hn_image (core/image.h). Worker processes and tests use it. */
+extern const hn_codegen hn_codegen_cuda;
 
 /* ---- cache on disk: content-addressed, safe for several processes ---- */
 typedef struct hn_code_cache {

@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dl.h"
 #include "base/os.h"
+#include "codegen/cuda/find.h"
 
 enum { MAX_WORKERS = 16, MAX_TRIES = 2 };
 
@@ -41,7 +43,7 @@ typedef struct worker {
 struct hn_compile_pool {
     hn_compile_options o;
     char *worker_path, *cache_dir;
-    uint64_t salt; /* tells worker builds apart in cache keys */
+    uint64_t salt, nvrtc_salt; /* tell worker builds, and NVRTC's, apart in cache keys; 0: not looked for yet */
     worker w[MAX_WORKERS];
     int n_worker;
     job **ticket; /* by number; NULL once collected */
@@ -67,9 +69,8 @@ static char *beside(const char *file, const char *relative)
 static char *near_file(const char *file)
 {
     /* installed, then a build folder seen from its root, from src/X and from tests */
-    static const char *const places[] = { "hone-worker", "../libexec/hone/hone-worker",
-                                          "src/codegen/llvm/hone-worker", "../src/codegen/llvm/hone-worker",
-                                          "../../src/codegen/llvm/hone-worker" };
+    static const char *const places[] = { "hone-worker", "../libexec/hone/hone-worker", "src/codegen/hone-worker",
+                                          "../src/codegen/hone-worker", "../../src/codegen/hone-worker" };
     for (int i = 0; i < HN_COUNT(places); i++) {
         char *path = beside(file, places[i]);
         if (path) return path;
@@ -107,7 +108,7 @@ hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg)
     return s;
 }
 
-/* A rebuilt worker may emit other code under the same revision. */
+/* A rebuilt worker, or another NVRTC, may emit other code under the same revision. */
 static uint64_t salt_of(const char *path)
 {
     struct stat st;
@@ -371,6 +372,28 @@ static bool room_for_ticket(hn_compile_pool *p)
     return true;
 }
 
+static uint64_t nvrtc_salt(hn_compile_pool *p)
+{
+    const char *path[HN_NVRTC_N_PATH];
+    hn_str found = { 0 };
+
+    if (p->nvrtc_salt) return p->nvrtc_salt;
+    hn_nvrtc_paths(path);
+    hn_dl_find(path, HN_NVRTC_N_PATH, &found);
+    p->nvrtc_salt = salt_of(hn_str_get(&found));
+    hn_str_done(&found);
+    return p->nvrtc_salt;
+}
+
+static hn_digest key_of(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t)
+{
+    hn_digest key = hn_code_key(f, t);
+
+    key.lo ^= p->salt;
+    if (t->arch == HN_ARCH_SM) key.lo ^= nvrtc_salt(p);
+    return key;
+}
+
 static job *find_job(const hn_compile_pool *p, hn_digest key)
 {
     for (int i = 0; i < p->n_ticket; i++)
@@ -389,9 +412,8 @@ static int add_ticket(hn_compile_pool *p, job *j)
 
 int hn_compile_submit(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t)
 {
-    hn_digest key = hn_code_key(f, t);
+    const hn_digest key = key_of(p, f, t);
 
-    key.lo ^= p->salt;
     if (!room_for_ticket(p)) return -1;
     job *j = find_job(p, key);
     if (j) {
@@ -442,11 +464,10 @@ hone_status hn_compile(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t
 hone_status hn_compile_dump(hn_compile_pool *p, const hn_kfunc *f, const hn_target *t, bool optimised_ir,
                             hn_str *out, hn_diag *dg)
 {
-    hn_digest key = hn_code_key(f, t);
+    hn_digest key = key_of(p, f, t);
     hn_arena *tmp = hn_arena_create();
     hn_code text;
 
-    key.lo ^= p->salt;
     key.hi ^= optimised_ir ? 2 : 1; /* never joined with the code itself */
     job *j = tmp && room_for_ticket(p) ? job_new(f, t, key) : NULL;
     if (!j) {

@@ -253,8 +253,7 @@ hn_kv hn_kb_for_kind(hn_kb *b, hn_kfor kind, hn_kv lo, hn_kv hi, hn_kv step)
     return v;
 }
 
-/* The trip count as a value, from the extent's own formula. */
-static hn_kv ext_value(hn_kb *b, const hn_kext *e)
+hn_kv hn_kb_extent_value(hn_kb *b, const hn_kext *e)
 {
     hn_kv v = hn_kb_i(b, e->mul);
 
@@ -274,7 +273,7 @@ hn_kv hn_kb_parallel(hn_kb *b, hn_kext extent)
 {
     if (!b) return HN_KV_NONE;
     if (b->parallel_at >= 0 || b->depth) hn_kb_fail(b, "a parallel loop must be outermost and the only one");
-    const hn_kv hi = ext_value(b, &extent);
+    const hn_kv hi = hn_kb_extent_value(b, &extent);
     const hn_kv zero = hn_kb_i(b, 0), one = hn_kb_i(b, 1);
     if (b->error[0]) return HN_KV_NONE;
     b->parallel = extent;
@@ -285,7 +284,7 @@ hn_kv hn_kb_parallel(hn_kb *b, hn_kext extent)
 hn_kv hn_kb_grid(hn_kb *b, int axis, hn_kext extent)
 {
     if (!b || axis < 0 || axis > 2) return HN_KV_NONE;
-    const hn_kv hi = ext_value(b, &extent);
+    const hn_kv hi = hn_kb_extent_value(b, &extent);
     b->grid[axis] = extent;
     return hn_kb_for_kind(b, (hn_kfor)(HN_KFOR_BLOCK_X + axis), hn_kb_i(b, 0), hi, hn_kb_i(b, 1));
 }
@@ -304,6 +303,11 @@ hn_kv hn_kb_for(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step)
 {
     if (step < 1) hn_kb_fail(b, "a loop step of %lld", (long long)step);
     return hn_kb_for_kind(b, HN_KFOR_SERIAL, lo, hi, hn_kb_i(b, step));
+}
+
+hn_kv hn_kb_each(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step)
+{
+    return hn_kb_for_kind(b, HN_KFOR_EACH, lo, hi, hn_kb_i(b, step));
 }
 
 hn_kv hn_kb_forn(hn_kb *b, hn_kv n)
@@ -556,7 +560,7 @@ static void literal_tail(hn_kb *b, int64_t at, int64_t n, hn_ktail tail, hn_kb_b
                          void *user)
 {
     if (n > 1 && tail == HN_KTAIL_SCALAR) {
-        body(b, hn_kb_for(b, hn_kb_i(b, at), hn_kb_i(b, at + n), 1), 1, HN_KV_NONE, user);
+        body(b, hn_kb_each(b, hn_kb_i(b, at), hn_kb_i(b, at + n), 1), 1, HN_KV_NONE, user);
         hn_kb_end(b);
     } else if ((n & (n - 1)) == 0) { /* a narrower whole vector */
         body(b, hn_kb_i(b, at), (int)n, HN_KV_NONE, user);
@@ -573,7 +577,7 @@ static void literal_loop(hn_kb *b, int64_t lo, int64_t hi, int lanes, hn_ktail t
     if (whole == lanes) {
         body(b, hn_kb_i(b, lo), lanes, HN_KV_NONE, user);
     } else if (whole) {
-        body(b, hn_kb_for(b, hn_kb_i(b, lo), hn_kb_i(b, lo + whole), lanes), lanes, HN_KV_NONE, user);
+        body(b, hn_kb_each(b, hn_kb_i(b, lo), hn_kb_i(b, lo + whole), lanes), lanes, HN_KV_NONE, user);
         hn_kb_end(b);
     }
     if (n > whole) literal_tail(b, lo + whole, n - whole, tail, body, lanes, user);
@@ -589,17 +593,17 @@ void hn_kb_vector_loop(hn_kb *b, hn_kv lo, hn_kv hi, int lanes, hn_ktail tail, h
         return;
     }
     if (known_multiple(b, lo, hi, lanes)) {
-        body(b, hn_kb_for(b, lo, hi, lanes), lanes, HN_KV_NONE, user);
+        body(b, hn_kb_each(b, lo, hi, lanes), lanes, HN_KV_NONE, user);
         hn_kb_end(b);
         return;
     }
     const hn_kv n = hn_kb_max(b, hn_kb_sub(b, hi, lo), hn_kb_i(b, 0));
     const hn_kv mid = hn_kb_add(b, lo, hn_kb_muli(b, hn_kb_idiv(b, n, hn_kb_i(b, lanes)), lanes));
-    body(b, hn_kb_for(b, lo, mid, lanes), lanes, HN_KV_NONE, user);
+    body(b, hn_kb_each(b, lo, mid, lanes), lanes, HN_KV_NONE, user);
     hn_kb_end(b);
     if (lanes == 1) return;
     if (tail == HN_KTAIL_SCALAR) {
-        body(b, hn_kb_for(b, mid, hi, 1), 1, HN_KV_NONE, user);
+        body(b, hn_kb_each(b, mid, hi, 1), 1, HN_KV_NONE, user);
     } else {
         hn_kb_if(b, hn_kb_lt(b, mid, hi));
         body(b, mid, lanes, hn_kb_tail_mask(b, mid, hi, lanes), user);

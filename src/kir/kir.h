@@ -22,7 +22,7 @@
  * thread, all of them at a time, threads numbered x fastest. What follows an inner thread loop is nothing but
  * ends. Buffers and arguments are the CPU's; launch grid[] blocks of threads[] threads.
  *
- * A variable set inside a parallel, block or thread loop must be declared inside it.
+ * A variable set inside a parallel, each, block or thread loop must be declared inside it.
  *
  * CAST: int to int wraps or extends by the source's sign; int to float rounds to nearest even; float to int
  * truncates, saturates out of range, NaN gives 0; f64 to f32 rounds to nearest even; anything to bool is x !=
@@ -69,6 +69,7 @@ typedef enum hn_kfor {
     HN_KFOR_SERIAL,
     HN_KFOR_PARALLEL, /* one at most, outermost: its iterations [lo,hi) come with the call */
     HN_KFOR_UNROLL,   /* literal bounds; the body is emitted once an iteration */
+    HN_KFOR_EACH,     /* iterations know nothing of each other: serial on a CPU, threads of a block on a gpu */
     HN_KFOR_BLOCK_X,  /* gpu grid */
     HN_KFOR_BLOCK_Y,
     HN_KFOR_BLOCK_Z,
@@ -243,6 +244,7 @@ hn_kv hn_kb_like(hn_kb *b, hn_kv v, double x);                    /* x in v's ty
 hn_kv hn_kb_parallel(hn_kb *b, hn_kext extent);              /* index 0, 1, ...; at top level, once */
 hn_kv hn_kb_for(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step); /* step > 0; index < hi */
 hn_kv hn_kb_for_kind(hn_kb *b, hn_kfor kind, hn_kv lo, hn_kv hi, hn_kv step);
+hn_kv hn_kb_each(hn_kb *b, hn_kv lo, hn_kv hi, int64_t step); /* as hn_kb_for; iterations in any order */
 hn_kv hn_kb_forn(hn_kb *b, hn_kv n);                  /* 0 .. n-1 */
 hn_kv hn_kb_fori(hn_kb *b, int64_t n);                /* 0 .. n-1, literal */
 hn_kv hn_kb_grid(hn_kb *b, int axis, hn_kext extent); /* gpu: block index along x, y or z (0..2) */
@@ -348,6 +350,41 @@ hn_kv hn_kb_dot2(hn_kb *b, hn_kv acc, hn_kv x, hn_kv y);
 hn_kv hn_kb_maddubs(hn_kb *b, hn_kv u8, hn_kv i8);
 hn_kv hn_kb_dot2bf(hn_kb *b, hn_kv acc, hn_kv x, hn_kv y);
 
+/* ---- gpu form of a program for the CPU ---- */
+enum { HN_KGRID_MAX_SCRATCH = 8 };
+
+/** Scratch of the CPU's program as a parameter buffer of the gpu's: copies * elems elements. */
+typedef struct hn_kgrid_scratch {
+    hn_kext elems; /* of one copy */
+    hn_dtype dtype;
+    int64_t copies;
+} hn_kgrid_scratch;
+
+typedef struct hn_kgrid {
+    hn_kfunc func;
+    int n_scratch; /* parameters after the program's own, in this order */
+    hn_kgrid_scratch scratch[HN_KGRID_MAX_SCRATCH];
+} hn_kgrid;
+
+/**
+ * Turn a program with a parallel loop, or none, into one with blocks and threads.
+ *
+ * Trips of the parallel loop become blocks; EACH loops inside are dealt out to the threads of a block, several
+ * trips share a block where those loops are short, several blocks share a trip where they are long. Without
+ * EACH loops, and where a trip reads what it wrote, a thread runs a whole trip.
+ *
+ * Owns:   *ret lives in `a`
+ * Units:  max_threads: threads that may keep a copy of the scratch
+ * Errors: HONE_E_UNSUPPORTED the program is for a gpu already, or has too many scratch buffers
+ */
+hone_status hn_kfunc_to_grid(hn_arena *a, const hn_kfunc *f, int64_t max_threads, hn_kgrid *ret, hn_diag *dg);
+/** Blocks of a gpu program for these arguments: the product along x, y and z. */
+int64_t hn_kfunc_blocks(const hn_kfunc *f, const int64_t *arg);
+static inline bool hn_kfunc_is_gpu(const hn_kfunc *f)
+{
+    return f->threads[0] > 0;
+}
+
 /* ---- ready-made loops ---- */
 /** Body of a vector loop: elements [i, i+lanes) of which `mask` are live (HN_KV_NONE: all of them). */
 typedef void (*hn_kb_body)(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user);
@@ -355,7 +392,7 @@ typedef enum hn_ktail {
     HN_KTAIL_MASK,   /* one masked vector; cheap for 4- and 8-byte elements, and for all with AVX-512 */
     HN_KTAIL_SCALAR, /* one lane at a time */
 } hn_ktail;
-/** Cover [lo,hi) by vectors of `lanes`, the rest by the tail; none is emitted where the trip count is a known
+/** Cover [lo,hi) by vectors of `lanes`, the rest by the tail, as EACH loops; none is emitted where the trip count is a known
  * multiple. */
 void hn_kb_vector_loop(hn_kb *b, hn_kv lo, hn_kv hi, int lanes, hn_ktail tail, hn_kb_body body, void *user);
 

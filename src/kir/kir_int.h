@@ -30,6 +30,8 @@ void hn_kb_fail(hn_kb *b, const char *fmt, ...) HN_PRINTF(2, 3);
 /** Append one instruction after checking its types; HN_KV_NONE on a mistake. */
 hn_kv hn_kb_emit(hn_kb *b, hn_kins x);
 const hn_kins *hn_kb_ins(const hn_kb *b, hn_kv v); /* NULL unless v is an instruction */
+/** An extent as a value, from its own formula. */
+hn_kv hn_kb_extent_value(hn_kb *b, const hn_kext *e);
 /** An instruction with every operand absent. */
 hn_kins hn_kins_make(hn_kop op, hn_ktype t);
 hn_ktype hn_ktype_make(hn_dtype t, int lanes);

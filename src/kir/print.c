@@ -59,8 +59,8 @@ static bool has_buffer(int op)
 
 static void print_extras(const hn_kfunc *f, const hn_kins *x, hn_str *out)
 {
-    static const char *const kind[] = { "",         " parallel", " unroll",   " block.x", " block.y",
-                                        " block.z", " thread.x", " thread.y", " thread.z" };
+    static const char *const kind[] = { "",         " parallel", " unroll",   " each",     " block.x",
+                                        " block.y", " block.z",  " thread.x", " thread.y", " thread.z" };
 
     if (x->op == HN_KOP_FOR) hn_str_add(out, kind[x->flags]);
     if (x->op == HN_KOP_ARG) hn_str_addf(out, " %s", f->names + f->arg[x->imm].name);

@@ -323,7 +323,8 @@ static bool is_thread_loop(const hn_kins *x)
 
 static bool is_concurrent(const hn_kins *x)
 {
-    return x->op == HN_KOP_FOR && (x->flags == HN_KFOR_PARALLEL || x->flags >= HN_KFOR_BLOCK_X);
+    return x->op == HN_KOP_FOR &&
+           (x->flags == HN_KFOR_PARALLEL || x->flags == HN_KFOR_EACH || x->flags >= HN_KFOR_BLOCK_X);
 }
 
 static bool in_threads(const scopes *s)
@@ -365,7 +366,7 @@ static const char *check_set(const scopes *s, const hn_kins *x)
     if (x->op != HN_KOP_SET) return NULL;
     for (int i = s->depth - 1; i >= 0 && s->open[i] != s->block[x->a[0]]; i--)
         if (is_concurrent(&s->f->ins[s->open[i]]))
-            return "a variable set across a parallel, block or thread loop";
+            return "a variable set across a parallel, each, block or thread loop";
     return NULL;
 }
 

@@ -2,10 +2,13 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "cuda_host.h"
 #include "jit.h"
 #include "kir/kir.h"
 
 enum { N = 256 };
+
+static cuda_batch later; /* the same runs as CUDA C, compiled together at the end of a case */
 
 static const hn_dtype ints[] = { HN_I8, HN_U8, HN_I16, HN_U16, HN_I32, HN_U32, HN_I64, HN_U64 };
 static const int lane_counts[] = { 1, 3, 8, 16, 64 };
@@ -78,7 +81,9 @@ static void compare(hn_test *t, const hn_kfunc *f, void *const *in, const hn_dty
     mem[n_in] = (hn_kmem){ want, N * bytes };
     buf[n_in] = got;
     memset(want, 0xcc, sizeof(want));
+    memset(got, 0xcc, sizeof(got));
     CHECK_OK(hn_kfunc_run(f, mem, NULL, 0, 1, 0, &dg), &dg);
+    cuda_later(t, &later, f, mem, n_in, n_in + 1, &out_type, (const void *[]){ got });
     for (int k = from; k < n_target; k++) {
         memset(got, 0xcc, sizeof(got));
         jit j = jit_make(t, f, &target[k]);
@@ -146,6 +151,7 @@ TEST(int_arithmetic)
         run_ops(t, ints[i], bin, HN_COUNT(bin), true, false);
         run_ops(t, ints[i], un, HN_COUNT(un), false, false);
     }
+    cuda_check(t, &later);
 }
 
 TEST(comparisons)
@@ -156,6 +162,7 @@ TEST(comparisons)
         run_ops(t, ints[i], cmp, HN_COUNT(cmp), true, true);
     run_ops(t, HN_F32, cmp, HN_COUNT(cmp), true, true);
     run_ops(t, HN_F64, cmp, HN_COUNT(cmp), true, true);
+    cuda_check(t, &later);
 }
 
 TEST(float_arithmetic)
@@ -169,6 +176,7 @@ TEST(float_arithmetic)
         run_ops(t, k ? HN_F64 : HN_F32, bin, HN_COUNT(bin), true, false);
         run_ops(t, k ? HN_F64 : HN_F32, un, HN_COUNT(un), false, false);
     }
+    cuda_check(t, &later);
 }
 
 TEST(fma_is_fused)
@@ -197,6 +205,7 @@ TEST(fma_is_fused)
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
         compare(t, &f, (void *[]){ in[0], in[1], in[2] }, (hn_dtype[]){ dt, dt, dt }, 3, dt, 1);
     }
+    cuda_check(t, &later);
 }
 
 TEST(casts)
@@ -223,6 +232,7 @@ TEST(casts)
             compare(t, &f, (void *[]){ x }, &all[i], 1, all[k], 0);
         }
     }
+    cuda_check(t, &later);
 }
 
 TEST(quantising_casts)
@@ -245,6 +255,7 @@ TEST(quantising_casts)
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
         compare(t, &f, (void *[]){ x }, &from, 1, to[i], 0);
     }
+    cuda_check(t, &later);
 }
 
 TEST(half_storage)
@@ -305,6 +316,7 @@ TEST(half_storage)
             compare(t, &f, (void *[]){ x }, &f32, 1, HN_U16, 0);
         }
     }
+    cuda_check(t, &later);
 }
 
 static hn_kv one_reduce(hn_kb *b, int op, hn_kv x)
@@ -337,6 +349,7 @@ TEST(reductions)
             }
         }
     }
+    cuda_check(t, &later);
 }
 
 TEST(any_and_all)
@@ -360,6 +373,7 @@ TEST(any_and_all)
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
         compare(t, &f, (void *[]){ x }, &dt, 1, HN_BOOL, 0);
     }
+    cuda_check(t, &later);
 }
 
 TEST(dot_products)
@@ -397,6 +411,7 @@ TEST(dot_products)
             compare(t, &f, (void *[]){ acc, x, y }, (hn_dtype[]){ to, tx, ty }, 3, to, 0);
         }
     }
+    cuda_check(t, &later);
 }
 
 TEST(dot_of_bf16_is_close)
@@ -474,6 +489,7 @@ TEST(lane_moves)
         CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
         compare(t, &f, (void *[]){ x, y }, (hn_dtype[]){ dt, dt }, 2, dt, 0);
     }
+    cuda_check(t, &later);
 }
 
 TEST(bitcasts_change_lanes)
@@ -497,4 +513,10 @@ TEST(bitcasts_change_lanes)
     hn_kb_end(b);
     CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
     compare(t, &f, (void *[]){ x }, &dt, 1, HN_U8, 0);
+    cuda_check(t, &later);
+}
+
+TEST(cuda_c_was_compared)
+{
+    if (!cuda_host_compiler()) SKIP("no C++ compiler: emitted CUDA C is not run");
 }

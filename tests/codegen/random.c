@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "cuda_host.h"
 #include "jit.h"
 #include "kir/kir.h"
 
@@ -284,6 +285,7 @@ TEST(random_programs)
     const char *from = getenv("HONE_TEST_SEED"), *many = getenv("HONE_TEST_PROGRAMS");
     const uint64_t first = from ? strtoull(from, NULL, 10) : 1;
     const int n = many ? atoi(many) : 60;
+    cuda_batch later = { 0 };
 
     for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) {
         const hn_kfunc f = random_program(t, seed);
@@ -298,6 +300,8 @@ TEST(random_programs)
             buf[d] = d < N_DTYPE ? got.in[d] : got.out[d - N_DTYPE];
         }
         CHECK_OK(hn_kfunc_run(&f, mem, NULL, 0, 1, 0, &dg), &dg);
+        fill(&got, seed);
+        cuda_later(t, &later, &f, mem, N_DTYPE, 2 * N_DTYPE, dtypes, (const void *const *)buf + N_DTYPE);
         for (int k = (int)(seed % 2); k < n_target; k += 2) {
             fill(&got, seed);
             jit j = jit_make(t, &f, &target[k]);
@@ -306,4 +310,5 @@ TEST(random_programs)
             jit_done(&j);
         }
     }
+    cuda_check(t, &later);
 }

@@ -203,10 +203,21 @@ static hone_status dump(const hn_kfunc *f, const hn_target *t, bool optimised_ir
     return st;
 }
 
+static const char *version(void)
+{
+    return HN_LLVM_VERSION;
+}
+
+static void on_fatal(void (*say)(const char *reason))
+{
+    LLVMInstallFatalErrorHandler(say);
+}
+
 const hn_codegen hn_codegen_llvm = {
     .name = "llvm",
-    .version = HN_LLVM_VERSION,
+    .version = version,
     .rev = HN_CODEGEN_REV,
+    .on_fatal = on_fatal,
     .compile = compile,
     .dump = dump,
 };

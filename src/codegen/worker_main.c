@@ -1,8 +1,7 @@
-/* hone-worker: reads kernel programs on stdin, answers with code on stdout. LLVM lives and, at worst, dies
- * here alone. */
+/* hone-worker: reads kernel programs on stdin, answers with code on stdout. LLVM and NVRTC live and, at worst,
+ * die here alone. */
 #include "codegen/codegen_int.h"
 
-#include <llvm-c/ErrorHandling.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,26 +54,43 @@ static bool answer(const hn_code *code, const hn_diag *dg, bool dying)
 
 static char compiling[64]; /* for the last words */
 
-/* LLVM ends the process after this; say why first. */
+/* The compiler ends the process after this; say why first. */
 static void on_fatal(const char *reason)
 {
     const hn_code none = { .align = 1 };
     hn_diag dg = { 0 };
 
-    (void)HN_RAISE(&dg, HONE_E_INTERNAL, "LLVM gave up on kernel \"%s\": %.300s", compiling, reason);
+    (void)HN_RAISE(&dg, HONE_E_INTERNAL, "the compiler gave up on kernel \"%s\": %.300s", compiling, reason);
     answer(&none, &dg, true);
     _exit(70);
+}
+
+/* The code generator for a target, or why there is none. */
+static const hn_codegen *generator(const hn_target *t, hn_diag *dg)
+{
+    if (t->arch == HN_ARCH_SM) return &hn_codegen_cuda;
+#ifdef HN_HAVE_LLVM
+    (void)dg;
+    return &hn_codegen_llvm;
+#else
+    (void)HN_RAISE(dg, HONE_E_UNSUPPORTED, "this build has no code generator for \"%s\": LLVM was left out", t->name);
+    return NULL;
+#endif
 }
 
 /* Text travels as if it were code. */
 static void work(const hn_worker_request *req, const hn_kfunc *f, hn_arena *a, hn_str *text, hn_code *code,
                  hn_diag *dg)
 {
+    const hn_codegen *g = generator(&req->target, dg);
+
+    if (!g) return;
+    if (g->on_fatal) g->on_fatal(on_fatal);
     if (req->want == HN_WORKER_CODE) {
-        (void)hn_codegen_llvm.compile(f, &req->target, a, code, dg);
+        (void)g->compile(f, &req->target, a, code, dg);
         return;
     }
-    if (hn_codegen_llvm.dump(f, &req->target, req->want == HN_WORKER_IR, text, dg) != HONE_OK) return;
+    if (g->dump(f, &req->target, req->want == HN_WORKER_IR, text, dg) != HONE_OK) return;
     code->at = (const uint8_t *)hn_str_get(text);
     code->n = text->n;
 }
@@ -107,7 +123,6 @@ int main(void)
     reply_fd = dup(STDOUT_FILENO);
     if (reply_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 71;
     signal(SIGPIPE, SIG_IGN);
-    LLVMInstallFatalErrorHandler(on_fatal);
     while (read_exact(&req, sizeof(req))) {
         if (req.magic != HN_WORKER_MAGIC || req.rev != HN_CODEGEN_REV || req.n > (1u << 30)) {
             fprintf(stderr, "hone-worker: started by another build of hone\n");
