@@ -63,6 +63,7 @@ const cli_command cli_build = {
     "  --threads N             threads the engine is tuned for (default: the usable cores)\n"
     "  --opt-level 0..5        how much of kernel choice is measured: 0 cost model alone, 3 default, 5 everything\n"
     "  --set '-knob=value'     a build route; may be repeated (hone knobs lists what there is)\n"
+    "  --exact                 round where the model rounds: no rewrite that computes otherwise (-core:exact=1)\n"
     "  --target NAME           build for a named target by the cost model (hone doctor lists them)\n"
     "  --timing-cache FILE     keep measured kernel times here (default: in the cache folder)\n"
     "  --frozen                never measure: the same payload from the same inputs on any machine\n"

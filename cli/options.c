@@ -8,7 +8,7 @@ enum {
     OPT_HELP = 256, OPT_JSON, OPT_THREADS, OPT_ROUTE, OPT_OPT_LEVEL, OPT_TARGET, OPT_SHAPE, OPT_INPUT, OPT_CACHE_DIR,
     OPT_TIMING, OPT_FROZEN, OPT_WORKSPACE, OPT_REFERENCE, OPT_SECONDS, OPT_ITERATIONS, OPT_STREAMS, OPT_WORKER, OPT_BUDGET,
     OPT_STRATEGY, OPT_EXPR, OPT_STORE, OPT_METRIC, OPT_THRESHOLD, OPT_DRY_RUN, OPT_RESUME, OPT_SEED, OPT_PROFILE,
-    OPT_TRIALS, OPT_ENGINE, OPT_NAMES,
+    OPT_TRIALS, OPT_ENGINE, OPT_NAMES, OPT_EXACT,
 };
 
 static const struct option table[] = {
@@ -45,6 +45,7 @@ static const struct option table[] = {
     { "profile", no_argument, NULL, OPT_PROFILE },
     { "engine", required_argument, NULL, OPT_ENGINE },
     { "names", no_argument, NULL, OPT_NAMES },
+    { "exact", no_argument, NULL, OPT_EXACT },
     { NULL, 0, NULL, 0 },
 };
 
@@ -155,6 +156,7 @@ static bool take(cli_options *o, int opt)
     case OPT_PROFILE: o->profile_steps = true; return true;
     case OPT_ENGINE: o->engine = v; return true;
     case OPT_NAMES: o->names = true; return true;
+    case OPT_EXACT: o->build.route = join(o->build.route, "-core:exact=1"); return o->build.route != NULL;
     default: return false;
     }
 }

@@ -229,6 +229,8 @@ hn_value *hn_b2(hn_builder *b, hn_op op, hn_value *x, hn_value *y, const hn_attr
 hn_value *hn_b3(hn_builder *b, hn_op op, hn_value *x, hn_value *y, hn_value *z, const hn_attr_set *attrs);
 /** A node with the attributes (and bodies) of n over other operands: hn_build's contract. */
 hn_node *hn_build_like(hn_builder *b, const hn_node *n, int n_in, hn_value *const *in);
+/** The same for a node without bodies, some of its attributes changed. */
+hn_node *hn_build_changed(hn_builder *b, const hn_node *n, int n_in, hn_value *const *in, const hn_attr_set *change);
 /** Scalar (rank 0) and vector constants in the dtype, values converted as Cast would. */
 hn_value *hn_const_f(hn_builder *b, hn_dtype t, double v);
 hn_value *hn_const_i(hn_builder *b, hn_dtype t, int64_t v);

@@ -30,11 +30,10 @@ static hn_value *turned(hn_builder *b, hn_value *v)
 
 static bool visit(hn_builder *b, hn_node *n, hn_pass_ctx *c)
 {
-    (void)c;
     if (!n->out[0]->n_uses || n->out[0]->type.dtype != HN_F32) return false; /* others have no kernel that turns */
     hn_value *x = hn_is_const(hn_in(n, 1)) ? NULL : turned(b, hn_in(n, 0));
     hn_value *y = turned(b, hn_in(n, 1));
-    if (!x && !y) return false;
+    if ((!x && !y) || !hn_pass_knob(c, HN_KNOB_pass_transpose_operand, n)) return false;
     const int64_t ta = hn_attr_i(n, "trans_a") ^ (x != NULL), tb = hn_attr_i(n, "trans_b") ^ (y != NULL);
     hn_value *z = hn_b2(b, HN_OP_matmul, x ? x : hn_in(n, 0), y ? y : hn_in(n, 1),
                         HN_ATTRS_ARG(HN_A_I("trans_a", ta), HN_A_I("trans_b", tb)));
