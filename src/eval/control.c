@@ -41,7 +41,7 @@ static hone_status is_true(const hn_cell *c, const char *what, bool *ret, hn_dia
 
 hone_status hn_apply_if(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cell **out, hn_diag *dg)
 {
-    bool yes;
+    bool yes = false;
     if (!in[0]) return HN_RAISE(dg, HONE_E_INVALID, "if has no condition");
     HN_TRY(is_true(in[0], "the condition of if", &yes, dg));
     const hn_graph *g = n->body[yes ? 0 : 1];
@@ -150,7 +150,7 @@ static hone_status iterate(hn_run *r, loop_state *s, hn_diag *dg)
 static hone_status iterate_all(hn_run *r, loop_state *s, int64_t trip, hn_diag *dg)
 {
     for (;;) {
-        bool go;
+        bool go = false;
         HN_TRY(is_true(s->cond, "the condition of loop", &go, dg));
         if (!go || s->trips >= trip) return HONE_OK;
         HN_TRY(iterate(r, s, dg));

@@ -92,7 +92,7 @@ static hone_status spatial_axes(hn_im_call *c, int64_t *axes, int *n)
 hone_status hn_im_on_global_pool(hn_im_call *c)
 {
     int64_t axes[HN_MAX_RANK];
-    int n;
+    int n = 0;
     HN_TRY(spatial_axes(c, axes, &n));
     return hn_im_ret(c, hn_im_reduce(c, arg(c), c->in[0], n, axes, true));
 }
@@ -100,7 +100,7 @@ hone_status hn_im_on_global_pool(hn_im_call *c)
 hone_status hn_im_on_global_lp_pool(hn_im_call *c)
 {
     int64_t axes[HN_MAX_RANK];
-    int n;
+    int n = 0;
     const double p = c->entry->arg == 1 ? hn_im_f(c, "p", 2) : (double)hn_im_i(c, "p", 2);
     hn_value *x = c->in[0];
     HN_TRY(spatial_axes(c, axes, &n));

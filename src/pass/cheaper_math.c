@@ -11,6 +11,7 @@
 #include "pass/pass_int.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { MAX_POWER = 8, DEPTH = 8 };
 

@@ -189,7 +189,7 @@ TEST(other_files_are_not_models)
 
 static void put(const char *dir, const char *name, const void *data, size_t n)
 {
-    char path[256];
+    char path[512];
     snprintf(path, sizeof path, "%s/%s", dir, name);
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
