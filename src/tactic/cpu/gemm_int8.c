@@ -1,55 +1,28 @@
-/* Products of bytes by constant weights, in i32: four products an instruction.
- *
- *     y[m,n] = sum_k (a - za)(b - zb)  =  sum_k a'b'  -  za' sum_k b'  -  zb' (sum_k a'  -  K za')
- *
- * The instruction wants unsigned a and signed b: a signed A is moved up by 128 as it is read and an unsigned
- * B down by 128 as it is packed, zero points with them (the primes). Column sums of b' are packed beside it;
- * row sums of a' cost one more accumulator a row, and only where some zb' is not zero. B lies as
- * [panel][K/4][nr][4], K filled up with zeros. All sums wrap as i32 does.
- */
+/* Products of bytes by constant weights, in i32: four products an instruction. B lies as [panel][K/4][nr][4], K filled
+ * up with zeros; signs and zero points are int8.h's. */
 #include "tactic/cpu/ahead.h"
 #include "tactic/cpu/cycles.h"
+#include "tactic/cpu/int8.h"
 #include "tactic/cpu/loops.h"
 
 #include <math.h>
 
 enum { P_MR, P_NV, P_TILES };
-enum { UNROLL = 2, MAX_ROWS = 12, MAX_NV = 4, USUAL_ROWS = 32, QUAD = 4, TILES_PER_CORE = 4 };
+enum { UNROLL = 2, MAX_ROWS = 12, MAX_NV = 4, USUAL_ROWS = 32, QUAD = HN_INT8_QUAD, TILES_PER_CORE = 4 };
 enum { BLOB_B, BLOB_SUMS, BLOB_ZEROS };
 
 typedef struct shape {
-    const hn_value *a, *b, *y, *za;
+    const hn_value *a, *b, *y;
+    hn_int8 q;
     int64_t n, k;
     hn_dim m;
     int64_t m_opt;
-    bool a_signed, b_signed;
-    const void *zb; /* constant zero points of B, n_zb of them */
-    int64_t n_zb;
-    bool row_sums; /* some zero point of B is not zero once B is signed */
 } shape;
-
-static const void *constant_of(const hn_region *r, const hn_value *v)
-{
-    const int at = hn_region_operand(r, v);
-    if (v->data) return v->data->at;
-    return at >= 0 && r->data[at] ? r->data[at]->at : NULL;
-}
-
-/* Zero point of column j, B taken as signed. */
-static int64_t zero_of(const shape *s, int64_t j)
-{
-    if (!s->zb) return s->b_signed ? 0 : -128;
-    const int64_t i = s->n_zb > 1 ? j : 0;
-    return s->b_signed ? ((const int8_t *)s->zb)[i] : (int64_t)((const uint8_t *)s->zb)[i] - 128;
-}
 
 static hn_fit shape_of(const hn_region *r, shape *s)
 {
     if (r->root->op != HN_OP_matmul_int) return HN_FIT_OP;
-    const hn_value *zb = hn_in(r->root, 3);
-    *s = (shape){
-        .a = hn_in(r->root, 0), .b = hn_in(r->root, 1), .y = r->root->out[0], .za = hn_in(r->root, 2)
-    };
+    *s = (shape){ .a = hn_in(r->root, 0), .b = hn_in(r->root, 1), .y = r->root->out[0] };
     const int ia = hn_region_operand(r, s->a), ib = hn_region_operand(r, s->b);
     if (ia < 0) return HN_FIT_EPILOGUE;
     if (ib < 0 || !r->data[ib]) return HN_FIT_NOT_CONST;
@@ -58,17 +31,8 @@ static hn_fit shape_of(const hn_region *r, shape *s)
     s->k = s->b->type.dim[0];
     s->n = s->b->type.dim[1];
     if (s->k <= 0 || s->n <= 0) return HN_FIT_SHAPE;
-    s->a_signed = s->a->type.dtype == HN_I8;
-    s->b_signed = s->b->type.dtype == HN_I8;
-    if (s->za && hn_tdesc_numel_static(&s->za->type) != 1) return HN_FIT_SHAPE;
-    if (zb) {
-        s->zb = constant_of(r, zb);
-        s->n_zb = hn_tdesc_numel_static(&zb->type);
-        if (!s->zb) return HN_FIT_NOT_CONST;
-        if (s->n_zb != 1 && s->n_zb != s->n) return HN_FIT_SHAPE;
-    }
-    for (int64_t j = 0; j < s->n && !s->row_sums; j++)
-        s->row_sums = zero_of(s, j) != 0;
+    const hn_fit fit = hn_int8_of(r, s->n, &s->q);
+    if (fit != HN_FIT_YES) return fit;
     s->m = hn_loops_extent(r, s->a, hn_loops_all(s->a) & ~(1u << (s->a->type.rank - 1)));
     s->m_opt = HN_MAX(1, hn_region_opt(r, s->m));
     if (!hn_dim_is_const(s->m) && s->m_opt == 1) s->m_opt = USUAL_ROWS;
@@ -93,21 +57,16 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ TILES_PER_CORE, 1, 2, 8, 16 });
 }
 
-static bool has_dot(const hn_target *t)
-{
-    return hn_target_has(t, HN_FEAT_AVX512 | HN_FEAT_AVX512_VNNI) || hn_target_has(t, HN_FEAT_AVX_VNNI);
-}
-
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     shape s;
     if (shape_of(r, &s) != HN_FIT_YES) return false;
-    const int64_t lanes = t->vec_bytes / 4, acc = p[P_MR] * p[P_NV] + (s.row_sums ? p[P_MR] : 0);
+    const int64_t lanes = t->vec_bytes / 4, acc = p[P_MR] * p[P_NV] + (s.q.row_sums ? p[P_MR] : 0);
     const int64_t other =
-        p[P_NV] + 1 + (s.row_sums ? 1 : 0) + (has_dot(t) ? 0 : 4); /* the fallback splits bytes into words */
+        p[P_NV] + 1 + (s.q.row_sums ? 1 : 0) + (hn_int8_has_dot(t) ? 0 : 4); /* the fallback splits bytes into words */
     if (acc + other > t->n_vreg || (p[P_MR] > s.m_opt && p[P_MR] > 1)) return false;
     if (p[P_NV] > 1 && (p[P_NV] - 1) * lanes >= s.n) return false;
-    return acc >= 8 || p[P_MR] >= s.m_opt || (p[P_NV] + 1) * lanes > s.n || !has_dot(t);
+    return acc >= 8 || p[P_MR] >= s.m_opt || (p[P_NV] + 1) * lanes > s.n || !hn_int8_has_dot(t);
 }
 
 static int64_t row_block(const shape *s, const hn_target *t, const int64_t *p)
@@ -124,8 +83,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     shape s;
     shape_of(r, &s);
     const int64_t lanes = t->vec_bytes / 4, nr = p[P_NV] * lanes, quads = (s.k + QUAD - 1) / QUAD,
-                  nv = p[P_NV] + s.row_sums;
-    const double per = has_dot(t) ? 1 : 5; /* instructions for one */
+                  nv = p[P_NV] + s.q.row_sums;
+    const double per = hn_int8_has_dot(t) ? 1 : 5; /* instructions for one */
     const double step = hn_cycles_step(t, p[P_MR], nv, lanes, quads) * per;
     const double tile = (double)quads * step + 6.0 * (double)(p[P_MR] * p[P_NV]) + 20;
     const double tiles = (double)((s.m_opt + p[P_MR] - 1) / p[P_MR]) * (double)((s.n + nr - 1) / nr);
@@ -166,10 +125,7 @@ static hn_kv quad_of(const bytes *g, hn_kv row, hn_kv k, int count)
             x = hn_kb_or(b, x, hn_kb_shl(b, hn_kb_cast(b, byte, HN_I32), 8 * i));
         }
     }
-    if (g->s.a_signed) {
-        const uint32_t flip = count == QUAD ? 0x80808080u : 0x80808080u >> (8 * (QUAD - count));
-        x = hn_kb_bin(b, HN_KOP_XOR, x, hn_kb_int(b, HN_I32, 1, (int32_t)flip));
-    }
+    x = hn_int8_unsigned(b, &g->s.q, x, count);
     return hn_kb_bitcast(b, hn_kb_splat(b, x, g->lanes), HN_U8, QUAD * g->lanes);
 }
 
@@ -188,19 +144,8 @@ static void step(const bytes *g, tile *t, hn_kv row0, hn_kv quad, int count)
             hn_kvar *x = &t->acc[i * t->nv + v];
             hn_kb_set(b, *x, hn_kb_dot4(b, hn_kb_get(b, *x), a, bv[v]));
         }
-        if (g->s.row_sums) hn_kb_set(b, t->sum[i], hn_kb_dot4(b, hn_kb_get(b, t->sum[i]), a, one));
+        if (g->s.q.row_sums) hn_kb_set(b, t->sum[i], hn_kb_dot4(b, hn_kb_get(b, t->sum[i]), a, one));
     }
-}
-
-/* acc less what the zero points added. */
-static hn_kv corrected(const bytes *g, const tile *t, int i, int v, hn_kv sums, hn_kv zeros)
-{
-    hn_kb *b = g->b;
-    const hn_kv za = hn_kb_splat(b, g->za, g->lanes);
-    hn_kv x = hn_kb_sub(b, hn_kb_get(b, t->acc[i * t->nv + v]), hn_kb_mul(b, za, sums));
-    if (!g->s.row_sums) return x;
-    const hn_kv all = hn_kb_mul(b, za, hn_kb_int(b, HN_I32, g->lanes, g->s.k));
-    return hn_kb_sub(b, x, hn_kb_mul(b, zeros, hn_kb_sub(b, hn_kb_get(b, t->sum[i]), all)));
 }
 
 static void store(bytes *g, const tile *t, hn_kv row0, bool last_panel)
@@ -215,7 +160,7 @@ static void store(bytes *g, const tile *t, hn_kv row0, bool last_panel)
                                ? hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, left), g->lanes)
                                : HN_KV_NONE;
         const hn_kv sums = hn_kb_load(b, g->sums, col, g->lanes);
-        const hn_kv zeros = g->s.row_sums ? hn_kb_load(b, g->zeros, col, g->lanes) : HN_KV_NONE;
+        const hn_kv zeros = g->s.q.row_sums ? hn_kb_load(b, g->zeros, col, g->lanes) : HN_KV_NONE;
         for (int i = 0; i < t->rows; i++) {
             hn_kv at[HN_MAX_RANK];
             hn_kidx idx;
@@ -224,7 +169,9 @@ static void store(bytes *g, const tile *t, hn_kv row0, bool last_panel)
             hn_kidx_init(&idx, rank, at);
             hn_kidx_vector(&idx, rank - 1, g->lanes);
             idx.aligned = true;
-            hn_lower_seed(g->l, g->s.y, corrected(g, t, i, v, sums, zeros));
+            const hn_kv sum = g->s.q.row_sums ? hn_kb_get(b, t->sum[i]) : HN_KV_NONE;
+            hn_lower_seed(g->l, g->s.y,
+                          hn_int8_corrected(b, &g->s.q, hn_kb_get(b, t->acc[i * t->nv + v]), g->za, sums, zeros, sum, g->s.k));
             hn_lower_store(g->l, &idx, mask);
         }
     }
@@ -243,7 +190,7 @@ static void compute(bytes *g, int rows, hn_kv first, hn_kv row, bool last_panel)
     const hn_kv zero = hn_kb_int(b, HN_I32, g->lanes, 0);
     for (int i = 0; i < rows * t.nv; i++)
         t.acc[i] = hn_kb_var(b, zero);
-    for (int i = 0; i < rows && g->s.row_sums; i++)
+    for (int i = 0; i < rows && g->s.q.row_sums; i++)
         t.sum[i] = hn_kb_var(b, zero);
     const hn_kv q = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), UNROLL);
     hn_ahead_step(b, &g->ahead, hn_kb_muli(b, q, nr * QUAD));
@@ -280,21 +227,6 @@ static void rows(bytes *g, hn_kv first, hn_kv count, bool last_panel)
     hn_kb_end(b);
 }
 
-/* A's zero point, unsigned as A is read. Loaded inside the parallel loop: lowering forgets across blocks. */
-static hn_kv zero_of_a(bytes *g)
-{
-    hn_kb *b = g->b;
-    hn_kv z = hn_kb_int(b, HN_I32, 1, 0);
-    if (g->s.za) {
-        const hn_kv at[1] = { hn_kb_i(b, 0) };
-        hn_kidx idx;
-        hn_kidx_init(&idx, g->s.za->type.rank, at);
-        z = hn_kb_cast(b, hn_lower_value(g->l, g->s.za, &idx, HN_KV_NONE), HN_I32);
-        hn_lower_forget(g->l);
-    }
-    return g->s.a_signed ? hn_kb_addi(b, z, 128) : z;
-}
-
 static void tiles(bytes *g, const hn_target *t, int64_t mc, int64_t per_core)
 {
     hn_kb *b = g->b;
@@ -310,7 +242,7 @@ static void tiles(bytes *g, const hn_target *t, int64_t mc, int64_t per_core)
     const hn_kv first = hn_kb_muli(b, hn_kb_idiv(b, at, hn_kb_i(b, n_run)), mc);
     const hn_kv count = hn_kb_min(b, hn_kb_i(b, mc), hn_kb_sub(b, g->m, first));
     const hn_kv p0 = hn_kb_muli(b, hn_kb_imod(b, at, hn_kb_i(b, n_run)), per);
-    g->za = zero_of_a(g);
+    g->za = hn_int8_zero_of_a(g->l, &g->s.q);
     const hn_kv panel = hn_kb_for(b, p0, hn_kb_min(b, hn_kb_addi(b, p0, per), hn_kb_i(b, panels)), 1);
     g->col0 = hn_kb_muli(b, panel, nr);
     g->b_base = hn_kb_muli(b, panel, nr * quads * QUAD);
@@ -330,21 +262,9 @@ static void tiles(bytes *g, const hn_target *t, int64_t mc, int64_t per_core)
 static bool add_blob(const bytes *g, hn_emission *ret, const char *what, size_t n)
 {
     const char *recipe =
-        hn_arena_printf(ret->arena, "gemm_%s_%s_n%d", what, g->s.b_signed ? "s8" : "u8", g->nv * g->lanes);
+        hn_arena_printf(ret->arena, "gemm_%s_%s_n%d", what, g->s.q.b_signed ? "s8" : "u8", g->nv * g->lanes);
     const hn_blob blob = { hn_region_operand(g->r, g->s.b), recipe, n };
     return recipe && hn_vec_push(ret->arena, &ret->blobs, blob);
-}
-
-/* Zero points belong to another operand than B, and may be one inside the graph: a table of the tactic's own.
- */
-static bool add_zeros(const bytes *g, hn_emission *ret, size_t n)
-{
-    uint64_t h = 1469598103934665603u;
-    for (int64_t j = 0; j < g->s.n; j++)
-        h = (h ^ (uint64_t)(zero_of(&g->s, j) + 256)) * 1099511628211u;
-    const char *recipe =
-        hn_arena_printf(ret->arena, "gemm_zeros_n%lld_%llx", (long long)g->s.n, (unsigned long long)h);
-    return recipe && hn_vec_push(ret->arena, &ret->blobs, ((hn_blob){ -1, recipe, n }));
 }
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret,
@@ -358,12 +278,12 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const int64_t nr = (int64_t)g.nv * g.lanes, columns = (g.s.n + nr - 1) / nr * nr;
     if (!add_blob(&g, ret, "b", (size_t)(columns * ((g.s.k + QUAD - 1) / QUAD * QUAD))) ||
         !add_blob(&g, ret, "sums", (size_t)columns * 4) ||
-        (g.s.row_sums && !add_zeros(&g, ret, (size_t)columns * 4)))
+        (g.s.q.row_sums && !hn_int8_add_zeros(r, &g.s.q, g.s.n, columns, ret)))
         return HN_NOMEM(dg);
     g.a = hn_lower_in(l, hn_region_operand(r, g.s.a));
     g.panel = hn_lower_blob(l, BLOB_B, HN_I8);
     g.sums = hn_lower_blob(l, BLOB_SUMS, HN_I32);
-    if (g.s.row_sums) g.zeros = hn_lower_blob(l, BLOB_ZEROS, HN_I32);
+    if (g.s.q.row_sums) g.zeros = hn_lower_blob(l, BLOB_ZEROS, HN_I32);
     hn_kb_align(b, g.panel, 64);
     const int64_t mc = row_block(&g.s, t, p), passes = (HN_MIN(mc, g.s.m_opt) + g.mr - 1) / g.mr,
                   quads = (g.s.k + QUAD - 1) / QUAD;
@@ -375,8 +295,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 static int8_t weight(const hn_region *r, const shape *s, int64_t k, int64_t j)
 {
     const uint8_t *b = r->data[hn_region_operand(r, s->b)]->at;
-    const uint8_t v = b[k * s->n + j];
-    return s->b_signed ? (int8_t)v : (int8_t)(v - 128);
+    return hn_int8_signed(&s->q, b[k * s->n + j]);
 }
 
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int blob, void *dst,
@@ -397,10 +316,13 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
         return HONE_OK;
     }
     int32_t *out = dst;
+    if (blob == BLOB_ZEROS) {
+        hn_int8_pack_zeros(r, &s.q, s.n, columns, out);
+        return HONE_OK;
+    }
     for (int64_t j = 0; j < columns; j++) {
         int64_t x = 0;
-        if (blob == BLOB_ZEROS) x = j < s.n ? zero_of(&s, j) : 0;
-        for (int64_t k = 0; blob == BLOB_SUMS && j < s.n && k < s.k; k++)
+        for (int64_t k = 0; j < s.n && k < s.k; k++)
             x += weight(r, &s, k, j);
         out[j] = (int32_t)x;
     }
@@ -409,7 +331,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_gemm_int8_dot__cpu = {
     .name = "gemm_int8_dot__cpu",
-    .rev = 2,
+    .rev = 3,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2,
     .fits = fits,
