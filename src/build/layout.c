@@ -17,7 +17,7 @@ enum { CHANNEL_AXIS = 1 };
 static bool is_image_op(const hn_node *n)
 {
     switch (n->op) {
-    case HN_OP_conv: case HN_OP_conv_transpose: case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_lp_pool:
+    case HN_OP_conv: case HN_OP_conv_int: case HN_OP_conv_transpose: case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_lp_pool:
         return true;
     default:
         return false;
@@ -35,12 +35,13 @@ static bool has_layout(const hn_value *v)
     return v && v->layout.n != 0;
 }
 
-/* Channels that a blocked layout would pad make copies of concat and slice awkward: those values stay channels-last. */
+/* Channels that a blocked layout would pad make copies of concat and slice awkward: those values stay channels-last. So do
+ * bytes: four neighbours meet in one instruction, and a kernel row of them is one run. */
 static hn_layout wanted(const hn_job *b, const hn_value *v, image_layout kind)
 {
     const int lanes = b->t->vec_bytes / 4;
     const hn_dim c = v->type.dim[CHANNEL_AXIS];
-    if (kind == IMAGE_BLOCKED && hn_dim_is_const(c) && c % lanes == 0)
+    if (kind == IMAGE_BLOCKED && v->type.dtype == HN_F32 && hn_dim_is_const(c) && c % lanes == 0)
         return hn_layout_blocked(v->type.rank, CHANNEL_AXIS, lanes);
     return hn_layout_channels_last(v->type.rank);
 }
@@ -85,13 +86,20 @@ enum { FEW_CHANNELS = 4 };
 static bool reads_plain(const hn_node *n)
 {
     const hn_dim c = hn_in(n, 0)->type.dim[CHANNEL_AXIS];
-    return n->op == HN_OP_conv && hn_dim_is_const(c) && c <= FEW_CHANNELS && !has_layout(hn_in(n, 0));
+    return (n->op == HN_OP_conv || n->op == HN_OP_conv_int) && hn_dim_is_const(c) && c <= FEW_CHANNELS &&
+           !has_layout(hn_in(n, 0));
+}
+
+static bool has_image_kernels(const hn_node *n)
+{
+    const hn_dtype t = n->out[0]->type.dtype;
+    return t == HN_F32 || n->op == HN_OP_conv_int || (n->op == HN_OP_max_pool && (t == HN_U8 || t == HN_I8));
 }
 
 static void place_image_op(hn_job *job, hn_builder *b, hn_node *n)
 {
     hn_value *x = hn_in(n, 0);
-    if (x->type.rank < 3 || x->type.rank > 4 || n->out[0]->type.dtype != HN_F32) {
+    if (x->type.rank < 3 || x->type.rank > 4 || !has_image_kernels(n)) {
         give_plain(b, n);
         return;
     }

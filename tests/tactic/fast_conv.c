@@ -1,6 +1,7 @@
 /* Direct and depthwise convolution kernels against evaluation: layouts, strides, padding, groups, edges of
  * tiles. */
 #include <stdio.h>
+#include <string.h>
 
 #include "fast_run.h"
 
@@ -230,6 +231,89 @@ TEST(depthwise_refuses)
         DEPTHWISE, HN_FIT_SHAPE);
 }
 
+#define BYTES "conv_int8_dot__cpu"
+
+/* Signs and zero points in every pairing, sums left as they are: equal to the last bit. */
+static void bytes_check(hn_test *t, const char *x, const char *w, const char *zeros, const char *attrs, const char *layout,
+                        const char *plain)
+{
+    const char *names = strstr(zeros, " bz ") ? "x, w, a, bz" : strstr(zeros, " a ") ? "x, w, a" : "x, w";
+    const char *text = hn_arena_printf(t->arena, "in x %s  in w %s%s\nc = conv_int(%s) {%s}\nout c", x, w, zeros, names, attrs);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv_int", .layout = layout, .plain = plain, .tol = 1e-12 }, BYTES);
+}
+
+TEST(bytes_three_by_three)
+{
+    static const char pad[] = "pad_begin=[1,1], pad_end=[1,1]";
+    bytes_check(t, "u8[2,20,13,15]", "i8[40,20,3,3]", "", pad, "acdb", NULL);
+    bytes_check(t, "i8[2,17,13,15]", "i8[33,17,3,3]", "  in a i8[1]", pad, "acdb", NULL);
+    bytes_check(t, "u8[1,3,9,8]", "u8[5,3,3,3]", "  in a u8[1]  in bz u8[1]", pad, "acdb", NULL);
+    bytes_check(t, "i8[1,5,9,8]", "u8[40,5,3,3]", "  in a i8[1]  in bz u8[40]", pad, "acdb", NULL);
+}
+
+TEST(bytes_first_layer)
+{
+    static const char pad[] = "stride=[2,2], pad_begin=[3,3], pad_end=[3,3]";
+    bytes_check(t, "u8[2,3,31,33]", "i8[24,3,7,7]", "  in a u8[1]", pad, "acdb", "x");
+    bytes_check(t, "i8[1,1,49,10]", "i8[64,1,10,4]", "  in a i8[1]", "pad_begin=[4,1], pad_end=[5,2]", "acdb", "x");
+}
+
+TEST(bytes_one_by_one)
+{
+    bytes_check(t, "u8[3,36,7,9]", "i8[50,36,1,1]", "  in a u8[1]", "", "acdb", NULL);
+    bytes_check(t, "i8[3,37,7,9]", "i8[50,37,1,1]", "  in a i8[1]", "", "acdb", NULL);
+    bytes_check(t, "i8[1,64,5,5]", "i8[16,64,1,1]", "  in a i8[1]", "", "acdb", NULL);
+    bytes_check(t, "u8[1,24,14,14]", "i8[24,24,1,1]", "", "stride=[2,2]", "acdb", NULL);
+}
+
+TEST(bytes_groups_and_dilation)
+{
+    bytes_check(t, "u8[1,12,11,11]", "i8[30,4,3,3]", "  in a u8[1]", "group=3, pad_begin=[1,1], pad_end=[1,1]", "acdb", NULL);
+    bytes_check(t, "u8[1,15,11,11]", "u8[30,5,3,3]", "  in a u8[1]  in bz u8[30]", "group=3", "acdb", NULL);
+    bytes_check(t, "i8[1,17,19,23]", "i8[33,17,3,5]", "  in a i8[1]",
+                "stride=[2,3], dilation=[2,2], pad_begin=[2,1], pad_end=[1,3]", "acdb", NULL);
+}
+
+TEST(bytes_one_dimension)
+{
+    bytes_check(t, "u8[2,18,57]", "i8[20,18,5]", "  in a u8[1]", "stride=[2], dilation=[2], pad_begin=[4], pad_end=[3]", "acb",
+                NULL);
+    bytes_check(t, "i8[1,1,400]", "i8[16,1,25]", "", "stride=[5], pad_begin=[12], pad_end=[12]", "acb", "x");
+}
+
+TEST(bytes_requantised)
+{
+    static const char text[] =
+        "const z f32[] = {3}  const lo f32[] = {0}  const hi f32[] = {255}\n"
+        "in x u8[1,24,9,11]  in w i8[24,24,3,3]  in a u8[1]  in b i32[1,24,1,1]  in s f32[1,24,1,1]\n"
+        "c = conv_int(x, w, a) {pad_begin=[1,1], pad_end=[1,1]}  d = add(c, b)  e = cast(d) {to=f32}  f = mul(e, s)\n"
+        "g = round(f)  h = add(g, z)  k = clip(h, lo, hi)  y = cast(k) {to=u8}\nout y";
+    fast_check(t, &(fast_case){ .text = text, .root = "conv_int", .layout = "acdb", .n_point = 12 }, BYTES);
+}
+
+TEST(bytes_symbolic)
+{
+    static const char text[] = "sym h [1,14,99]\nin x u8[2,16,h,h]  in w i8[32,16,3,3]  in a u8[1]\n"
+                               "c = conv_int(x, w, a) {pad_begin=[1,1], pad_end=[1,1]}\nout c";
+    static const char one[] = "sym h [1,14,99]\nin x i8[2,16,h,h]  in w i8[32,16,1,1]\nc = conv_int(x, w)\nout c";
+    for (int64_t s = 1; s <= 31; s += 6) {
+        fast_check(t, &(fast_case){ .text = text, .root = "conv_int", .layout = "acdb", .sym = s, .tol = 1e-12, .n_point = 3 },
+                   BYTES);
+        fast_check(t, &(fast_case){ .text = one, .root = "conv_int", .layout = "acdb", .sym = s, .tol = 1e-12, .n_point = 3 },
+                   BYTES);
+    }
+}
+
+/* Reads past an end show in the interpreter alone. */
+TEST(bytes_interpreted)
+{
+    fast_every(t, &(fast_case){ .text = "in x i8[2,5,6,7]  in w i8[9,5,3,3]  in a i8[1]\n"
+                                        "c = conv_int(x, w, a) {pad_begin=[1,1], pad_end=[1,1]}\nout c",
+                                .root = "conv_int", .layout = "acdb", .tol = 1e-12, .n_point = 4 });
+    fast_every(t, &(fast_case){ .text = "in x u8[2,8,6,7]  in w i8[20,8,2,2]\nc = conv_int(x, w)\nout c",
+                                .root = "conv_int", .layout = "acdb", .tol = 1e-12, .n_point = 4 });
+}
+
 /* ---- timed by hand: HONE_BENCH=6 test_tactic_fast --filter bench_conv ---- */
 static void bench(hn_test *t, const char *x, const char *w, const char *attrs, int oc, const char *tactic)
 {
@@ -275,4 +359,19 @@ TEST(bench_winograd)
     bench(t, "1,128,64,64", "128,128,3,3", "pad_begin=[1,1], pad_end=[1,1]", 128, WINOGRAD);
     bench(t, "1,256,14,14", "256,256,3,3", "pad_begin=[1,1], pad_end=[1,1]", 256, WINOGRAD);
     bench(t, "1,512,16,16", "512,512,3,3", "pad_begin=[1,1], pad_end=[1,1]", 512, WINOGRAD);
+}
+
+TEST(bench_bytes)
+{
+    static const char *const text[] = {
+        "in x u8[1,64,25,5]  in w i8[64,64,10,4]  in a u8[1]\nc = conv_int(x, w, a) {pad_begin=[4,1], pad_end=[5,2]}\nout c",
+        "in x u8[1,64,56,56]  in w i8[64,64,3,3]  in a u8[1]\nc = conv_int(x, w, a) {pad_begin=[1,1], pad_end=[1,1]}\nout c",
+        "in x u8[1,1024,14,14]  in w i8[256,1024,1,1]  in a u8[1]\nc = conv_int(x, w, a)\nout c",
+        "in x u8[1,3,224,224]  in w i8[64,3,7,7]  in a u8[1]\nc = conv_int(x, w, a) {stride=[2,2], pad_begin=[3,3], "
+        "pad_end=[3,3]}\nout c",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        printf("%s\n", text[i]);
+        fast_bench(t, &(fast_case){ .text = text[i], .root = "conv_int", .layout = "acdb" }, BYTES);
+    }
 }

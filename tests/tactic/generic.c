@@ -107,6 +107,14 @@ TEST(pool_edges)
                "pad_end=[1,1], dim=[9,4]}\nout m";
         fast_every(t, &(fast_case){ .text = text, .root = "avg_pool", .layout = layout[i] });
     }
+    static const char *const byte[] = { "u8", "i8", "i16" };
+    for (int i = 0; i < 3; i++) {
+        const char *text = hn_arena_printf(t->arena,
+                                           "in x %s[2,83,9,8]\nm = max_pool(x) {kernel=[3,2], stride=[2,2], pad_begin=[1,0], "
+                                           "pad_end=[1,0], dim=[5,4]}\nout m",
+                                           byte[i]);
+        fast_every(t, &(fast_case){ .text = text, .root = "max_pool", .layout = "acdb" });
+    }
     fast_every(
         t, &(fast_case){
                .text = "in x f32[2,3,9]\ny, k = max_pool(x) {kernel=[3], stride=[3], dim=[3]}\nout y  out k",

@@ -79,14 +79,14 @@ static void extents_of(const hn_region *r, hn_conv *c)
     c->ow_opt = usual(r, c->ow);
 }
 
-/* What both kinds need: f32 images of known channels, constant filters in an operand. */
+/* What all kinds need: images of known channels, constant filters in an operand. */
 static hn_fit operands_of(const hn_region *r, hn_conv *c)
 {
-    *c = (hn_conv){
-        .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0]
-    };
+    const bool bytes = r->root->op == HN_OP_conv_int;
+    *c = (hn_conv){ .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .y = r->root->out[0] };
+    if (!bytes) c->bias = hn_in(r->root, 2);
     const int rank = c->x->type.rank;
-    if (c->x->type.dtype != HN_F32) return HN_FIT_DTYPE;
+    if (!bytes && c->x->type.dtype != HN_F32) return HN_FIT_DTYPE;
     if (rank < 3 || rank > 4) return HN_FIT_SHAPE;
     c->has_columns = rank == 4;
     c->x_operand = hn_region_operand(r, c->x);
@@ -105,9 +105,8 @@ static hn_fit operands_of(const hn_region *r, hn_conv *c)
     return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
-hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
+static hn_fit windowed(const hn_region *r, hn_conv *c)
 {
-    if (r->root->op != HN_OP_conv) return HN_FIT_OP;
     const hn_fit fit = operands_of(r, c);
     if (fit != HN_FIT_YES) return fit;
     c->group = hn_attr_i(r->root, "group");
@@ -116,6 +115,16 @@ hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
     window_of(r, c);
     extents_of(r, c);
     return HN_FIT_YES;
+}
+
+hn_fit hn_conv_of(const hn_region *r, hn_conv *c)
+{
+    return r->root->op == HN_OP_conv ? windowed(r, c) : HN_FIT_OP;
+}
+
+hn_fit hn_conv_int_of(const hn_region *r, hn_conv *c)
+{
+    return r->root->op == HN_OP_conv_int ? windowed(r, c) : HN_FIT_OP;
 }
 
 /*

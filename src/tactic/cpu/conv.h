@@ -42,6 +42,8 @@ typedef struct hn_conv {
 /** False when the node is no 1-d or 2-d f32 convolution with known channels and constant weights in an
  * operand. */
 hn_fit hn_conv_of(const hn_region *r, hn_conv *c);
+/** The same for a conv_int of bytes; its zero points are int8.h's. */
+hn_fit hn_conv_int_of(const hn_region *r, hn_conv *c);
 /** The same for conv_transpose without groups or dilation: group counts phases, og is all output channels. */
 hn_fit hn_conv_transpose_of(const hn_region *r, hn_conv *c);
 /** Either, by the root's op. */

@@ -278,7 +278,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const int64_t nr = (int64_t)g.nv * g.lanes, columns = (g.s.n + nr - 1) / nr * nr;
     if (!add_blob(&g, ret, "b", (size_t)(columns * ((g.s.k + QUAD - 1) / QUAD * QUAD))) ||
         !add_blob(&g, ret, "sums", (size_t)columns * 4) ||
-        (g.s.q.row_sums && !hn_int8_add_zeros(r, &g.s.q, g.s.n, columns, ret)))
+        (g.s.q.row_sums && !hn_int8_add_zeros(r, &g.s.q, g.s.n, g.s.n, columns, ret)))
         return HN_NOMEM(dg);
     g.a = hn_lower_in(l, hn_region_operand(r, g.s.a));
     g.panel = hn_lower_blob(l, BLOB_B, HN_I8);
@@ -317,7 +317,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
     }
     int32_t *out = dst;
     if (blob == BLOB_ZEROS) {
-        hn_int8_pack_zeros(r, &s.q, s.n, columns, out);
+        hn_int8_pack_zeros(r, &s.q, s.n, s.n, columns, out);
         return HONE_OK;
     }
     for (int64_t j = 0; j < columns; j++) {

@@ -78,16 +78,20 @@ hn_kv hn_int8_corrected(hn_kb *b, const hn_int8 *q, hn_kv acc, hn_kv za, hn_kv s
     return hn_kb_sub(b, x, hn_kb_mul(b, zeros, hn_kb_sub(b, sum, all)));
 }
 
-bool hn_int8_add_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t columns, hn_emission *ret)
+bool hn_int8_add_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t group, int64_t columns, hn_emission *ret)
 {
     const int operand = q->zb && !q->zb->data ? hn_region_operand(r, q->zb) : -1;
-    const char *recipe = hn_arena_printf(ret->arena, "int8_zeros_%lld_n%lld_%s", (long long)n, (long long)columns,
-                                         q->b_signed ? "s8" : "u8");
+    const int64_t all = n / group * columns;
+    const char *recipe = hn_arena_printf(ret->arena, "int8_zeros_%lld_g%lld_n%lld_%s", (long long)n, (long long)group,
+                                         (long long)columns, q->b_signed ? "s8" : "u8");
     if (operand < 0) recipe = hn_arena_printf(ret->arena, "%s_all%lld", recipe, (long long)zero_of(r, q, 0));
-    return recipe && hn_vec_push(ret->arena, &ret->blobs, ((hn_blob){ operand, recipe, (size_t)columns * 4 }));
+    return recipe && hn_vec_push(ret->arena, &ret->blobs, ((hn_blob){ operand, recipe, (size_t)all * 4 }));
 }
 
-void hn_int8_pack_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t columns, int32_t *dst)
+void hn_int8_pack_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t group, int64_t columns, int32_t *dst)
 {
-    for (int64_t j = 0; j < columns; j++) dst[j] = j < n ? (int32_t)zero_of(r, q, j) : 0;
+    for (int64_t at = 0; at < n / group * columns; at++) {
+        const int64_t j = at % columns;
+        dst[at] = j < group ? (int32_t)zero_of(r, q, at / columns * group + j) : 0;
+    }
 }

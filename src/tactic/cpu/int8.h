@@ -32,8 +32,9 @@ hn_kv hn_int8_unsigned(hn_kb *b, const hn_int8 *q, hn_kv x, int count);
 /** acc less what the zero points added over `depth` products; sum is used with row_sums only. */
 hn_kv hn_int8_corrected(hn_kb *b, const hn_int8 *q, hn_kv acc, hn_kv za, hn_kv sums, hn_kv zeros, hn_kv sum,
                         int64_t depth);
-/** Add the blob of B's n zero points, an i32 a column, `columns` of them: columns past n read zero. */
-bool hn_int8_add_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t columns, hn_emission *ret);
-void hn_int8_pack_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t columns, int32_t *dst);
+/** Add the blob of B's n zero points, an i32 a column. They come in groups of `group`, each filled up to `columns` with
+ *  zeros. */
+bool hn_int8_add_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t group, int64_t columns, hn_emission *ret);
+void hn_int8_pack_zeros(const hn_region *r, const hn_int8 *q, int64_t n, int64_t group, int64_t columns, int32_t *dst);
 
 #endif

@@ -26,18 +26,33 @@ static bool channels_dense(const hn_region *r)
     return hn_loops_dense_axis(r->root->out[0]) < 2;
 }
 
+/* Narrow elements come in wider vectors too: few channels leave less of narrow ones to the tail. */
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
-    const int64_t wide = hn_lower_lanes(t, r->root->out[0]->type.dtype), lanes[] = { 1, wide };
-    hn_space_add_list(ret, "lanes", wide > 1 && channels_dense(r) ? 2 : 1, lanes);
+    enum { MOST = 4 };
+    const hn_dtype x = hn_lower_compute_type(r->root->out[0]->type.dtype);
+    const int64_t wide = channels_dense(r) ? hn_lower_lanes(t, x) : 1, most = t->vec_bytes * 8 / hn_dtype_bits(x);
+    int64_t lanes[MOST] = { 1, wide };
+    int n = wide > 1 ? 2 : 1;
+    for (int64_t w = wide * 2; wide > 1 && w <= most && n < MOST; w *= 2)
+        lanes[n++] = w;
+    hn_space_add_list(ret, "lanes", n, lanes);
+}
+
+/* Masked vectors of bytes are one instruction with AVX-512 alone. */
+static hn_ktail tail_of(const hn_region *r, const hn_target *t)
+{
+    const bool narrow = hn_dtype_bits(r->root->out[0]->type.dtype) < 32;
+    return narrow && !hn_target_has(t, HN_FEAT_AVX512) ? HN_KTAIL_SCALAR : HN_KTAIL_MASK;
 }
 
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_work w;
     hn_region_work(r, &w);
-    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.6) +
-           200;
+    const int64_t c = r->root->out[0]->type.dim[HN_MIN(1, r->root->out[0]->type.rank - 1)], lanes = p[P_LANES];
+    const double used = lanes > 1 && hn_dim_is_const(c) && c > 0 ? (double)c / (double)((c + lanes - 1) / lanes * lanes) : 1;
+    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * used * (double)lanes / hn_lower_lanes(t, HN_F32), 0.6) + 200;
 }
 
 typedef struct pool {
@@ -236,15 +251,15 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const uint32_t outer = hn_loops_all(p.y) & ~(1u << p.dense);
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, p.y, outer));
     hn_loops_split(l, p.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), p.at);
-    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, p.y->type.dim[p.dense]), (int)prm[P_LANES],
-                      HN_KTAIL_MASK, body, &p);
+    hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, p.y->type.dim[p.dense]), (int)prm[P_LANES], tail_of(r, t),
+                      body, &p);
     hn_kb_end(b);
     return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
     .name = "pool_any_loop__cpu",
-    .rev = 2,
+    .rev = 3,
     .arch = HN_ARCH_X86_64,
     .fits = fits,
     .space = space,
