@@ -16,6 +16,7 @@
 #define MATMUL     "in x f32[2,40,48]  in y f32[2,48,96]\nm = matmul(x, y)\nout m"
 #define INT8       "in x u8[40,64]  const w i8[64,160]\nm = matmul_int(x, w)\nout m"
 #define INT8_WIDE  "in x u8[40,64]  const w i8[64,2048]\nm = matmul_int(x, w)\nout m"
+#define CONV_INT8  "in x u8[1,16,14,14]  const w i8[64,16,3,3]\nc = conv_int(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
 #define CONV                                                                                                              \
     "in x f32[1,16,14,14]  const w f32[64,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  r = relu(c)\nout r"
 #define CONV_HEAVY "in x f32[1,256,14,14]  const w f32[256,256,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
@@ -60,6 +61,7 @@ static const struct row {
     { "tactic:gemm_packed", GEMM, "", { "0", "1" } },
     { "tactic:gemm_runtime", MATMUL, "", { "0", "1" } },
     { "tactic:gemm_int8", INT8, "", { "0", "1" } },
+    { "tactic:conv_int8", CONV_INT8, "", { "0", "1" } },
     { "tactic:conv_direct", CONV, "", { "0", "1" } },
     { "tactic:depthwise", DEPTHWISE, "", { "0", "1" } },
     { "tactic:norm_line", SOFTMAX, "", { "0", "1" } },

@@ -17,8 +17,8 @@
 
 #include <math.h>
 
-enum { P_MR, P_NV, P_VL };
-enum { MAX_ROWS = 14, MAX_NV = 4, MAX_ACC = 31, QUAD = HN_INT8_QUAD };
+enum { P_MR, P_NV, P_VL, P_TILES };
+enum { MAX_ROWS = 14, MAX_NV = 4, MAX_ACC = 31, QUAD = HN_INT8_QUAD, TILES_PER_CORE = 4 };
 enum { BLOB_W, BLOB_SUMS, BLOB_ZEROS };
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
@@ -38,6 +38,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     hn_space_add_list(ret, "mr", t->n_vreg >= 32 ? 11 : 8, mr);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 4 : 2, nv);
     hn_space_add_list(ret, "vl", lanes > 4 ? 2 : 1, vl);
+    hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ TILES_PER_CORE, 1, 2, 8, 16 });
 }
 
 typedef struct blocks {
@@ -48,8 +49,6 @@ typedef struct blocks {
     bool copy;
 } blocks;
 
-enum { TILES_PER_CORE = 4 };
-
 /* Rows whose input stays in half the second-level cache; fewer where threads would idle. */
 static blocks blocks_of(const hn_conv_bytes *s, const hn_target *t, const int64_t *p)
 {
@@ -57,7 +56,7 @@ static blocks blocks_of(const hn_conv_bytes *s, const hn_target *t, const int64_
     const int64_t nr = p[P_NV] * p[P_VL], row = hn_conv_bytes_row_opt(s) * c->sh;
     blocks k = { .quads = (s->run + QUAD - 1) / QUAD, .runs = c->kh * s->runs_row };
     k.panels = (c->og + nr - 1) / nr;
-    const int64_t all = c->group * k.panels, want = TILES_PER_CORE * HN_MAX(1, t->n_core);
+    const int64_t all = c->group * k.panels, want = p[P_TILES] * HN_MAX(1, t->n_core);
     k.copy = hn_conv_bytes_must_copy(s) || (s->q.a_signed && all > 1);
     int64_t most = HN_MAX(1, t->l2_bytes / 2 / HN_MAX(row, 1) - (c->kh - 1) / c->sh);
     if (c->n_opt * all < want) most = HN_MIN(most, HN_MAX(1, c->oh_opt * c->n_opt * all / want));
@@ -434,4 +433,6 @@ const hn_tactic_def hn_tactic_conv_int8_dot__cpu = {
     .cost = cost,
     .emit = emit,
     .pack = pack,
+    .source = HN_KNOB_tactic_conv_int8,
+    .pin = { [P_MR] = HN_KNOB_int8_mr, [P_NV] = HN_KNOB_int8_nv, [P_TILES] = HN_KNOB_int8_tiles },
 };
