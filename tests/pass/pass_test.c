@@ -10,7 +10,7 @@ int hn_test_count_ops(const hn_graph *g, hn_op op)
     return count;
 }
 
-static void fill(hn_rng *r, hn_tensor *x, bool hostile)
+void hn_test_fill(hn_rng *r, hn_tensor *x, bool hostile)
 {
     static const double odd[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, 3e4 };
     const int64_t n = hn_tensor_numel(x);
@@ -31,8 +31,7 @@ static void compare(hn_test *t, const hn_tensor *a, const hn_tensor *b)
     for (int64_t i = 0; i < n; i++) CHECK_NEAR(x[i], y[i], isfinite(x[i]) ? 1e-6 * (1 + fabs(x[i])) : 0);
 }
 
-/* The type of input i when every symbol stands for `extent`, or its bound where that lies outside. */
-static hn_tdesc fixed_type(hn_test *t, const hn_graph *g, int i, int64_t extent)
+hn_tdesc hn_test_input_type(hn_test *t, const hn_graph *g, int i, int64_t extent)
 {
     const int n = hn_sym_count(g->syms);
     int64_t *v = hn_arena_alloc(t->arena, (size_t)n + 1, sizeof *v * 2);
@@ -53,9 +52,9 @@ static void same_numbers(hn_test *t, const hn_graph *a, const hn_graph *b, uint6
     hn_rng_init(&r, seed);
     CHECK(a->n_in <= 8 && a->n_out <= 8);
     for (int i = 0; i < a->n_in; i++) {
-        const hn_tdesc d = fixed_type(t, a, i, 1 + (int64_t)seed % 4);
+        const hn_tdesc d = hn_test_input_type(t, a, i, 1 + (int64_t)seed % 4);
         CHECK_OK(hn_tensor_init(&in[i], &d, &dg), &dg);
-        fill(&r, &in[i], seed % 2);
+        hn_test_fill(&r, &in[i], seed % 2);
     }
     const hn_eval_opts opts = { .mode = HN_EVAL_F64 };
     const hone_status s = hn_eval_run(a, &opts, in, x, &dg);
