@@ -1,6 +1,8 @@
 /* The plan: buffers for values, steps for groups, outputs. */
 #include "build/build_int.h"
 
+#include "memplan/memplan.h"
+
 #include <string.h>
 
 hn_groups *hn_build_groups(hn_job *b, const hn_graph *g)
@@ -29,7 +31,11 @@ uint32_t hn_plan_value(hn_planner *p, hn_value *v, hn_diag *dg)
 
 uint32_t hn_plan_new_buf(hn_planner *p, hn_value *v, uint32_t size)
 {
-    if (hn_pb_in_prefix(p->pb, size)) return p->buf[v->id] = hn_pb_arena_buf(p->pb, v->name, size, 64);
+    if (hn_pb_in_prefix(p->pb, size)) {
+        const hn_node *n = v->def;
+        const int64_t align = n ? hn_knob_read_node(p->b->knobs, HN_KNOB_plan_align, n->origin, n->n_origin) : HN_MP_ALIGN;
+        return p->buf[v->id] = hn_pb_arena_buf(p->pb, v->name, size, (uint32_t)align);
+    }
     p->buf[v->id] = hn_pb_heap_buf(p->pb, v->name, size);
     hn_pb_step_alloc(p->pb, &p->buf[v->id], 1);
     return p->buf[v->id];
@@ -63,6 +69,39 @@ static uint32_t result_bytes(hn_planner *p, const hn_group *group, const hn_valu
     return hn_plan_calc(p, HN_S_MUL, elems, hn_pb_const(p->pb, HN_MAX(1, hn_dtype_bits(v->type.dtype) / 8)));
 }
 
+/* ---- results over operands ---- */
+static bool only_read_by(const hn_planner *p, const hn_value *v, const hn_group *group)
+{
+    HN_FOR_USES (u, v) {
+        bool inside = false;
+        for (int i = 0; i < group->nodes.n && !inside; i++) inside = u->node == group->nodes.at[i];
+        if (!inside) return false;
+    }
+    return hn_pb_is_arena(p->pb, p->buf[v->id]);
+}
+
+/* An operand whose storage result `out` may take: as large, read by this region alone, not a part of another buffer. */
+static hn_value *replaced_by(const hn_planner *p, const hn_group *group, int out)
+{
+    const hn_emission *e = group->choice->emission;
+    for (int i = 0; i < e->inplace.n; i++) {
+        hn_value *v = group->in[e->inplace.at[i].in];
+        if (e->inplace.at[i].out != out || v->data || !v->def || v->def->graph != group->root->graph) continue;
+        bool taken = p->buf[v->id] == HN_NO;
+        for (int k = 0; k < group->n_out; k++) taken |= p->buf[group->out[k]->id] == p->buf[v->id];
+        if (!taken && only_read_by(p, v, group)) return v;
+    }
+    return NULL;
+}
+
+static bool write_over(hn_planner *p, const hn_group *group, int out)
+{
+    hn_value *x = replaced_by(p, group, out), *v = group->out[out];
+    if (!x || !hn_knob_read_node(p->b->knobs, HN_KNOB_plan_inplace, group->root->origin, group->root->n_origin)) return false;
+    p->buf[v->id] = p->buf[x->id];
+    return true;
+}
+
 static hone_status make_results(hn_planner *p, const hn_group *group, hn_diag *dg)
 {
     for (int i = 0; i < group->n_out; i++) {
@@ -70,7 +109,7 @@ static hone_status make_results(hn_planner *p, const hn_group *group, hn_diag *d
         if (p->buf[v->id] != HN_NO) continue; /* an output's or a carry's buffer */
         const uint32_t size = result_bytes(p, group, v);
         if (size == HN_NO) return size_unknown(v, dg);
-        hn_plan_new_buf(p, v, size);
+        if (!write_over(p, group, i)) hn_plan_new_buf(p, v, size);
     }
     return HONE_OK;
 }
@@ -225,5 +264,9 @@ hone_status hn_plan_make(hn_job *b, hn_plan *ret, hn_diag *dg)
     for (int i = 0; i < g->n_out; i++) declare_output(&p, g, i, &out[i]);
     HN_TRY(hn_plan_graph(&p, g, dg));
     for (int i = 0; i < g->n_out; i++) HN_TRY(finish_output(&p, g, i, &out[i], dg));
+    if (hn_pb_places(p.pb)) {
+        const int64_t order = hn_knob_read_model(b->knobs, HN_KNOB_plan_order);
+        if (order) hn_pb_place_orders(p.pb, 1u << (order - 1)); /* the names are those of hn_mp_order */
+    }
     return hn_pb_finish(p.pb, ret, dg);
 }

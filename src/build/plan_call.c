@@ -126,6 +126,35 @@ static int64_t trip_ps(const hn_group *group, const hn_kcall *k)
     return ps < 1 ? 1 : ps > 1e15 ? (int64_t)1e15 : (int64_t)ps;
 }
 
+/* ---- threads ---- */
+typedef struct sharing {
+    uint32_t max_threads, grain;
+    int64_t trip_ps;
+} sharing;
+
+static int64_t ask(const hn_planner *p, const hn_group *group, hn_knob k)
+{
+    return hn_knob_read_node(p->b->knobs, k, group->root->origin, group->root->n_origin);
+}
+
+/* What the route says about sharing the launch; nothing is asked where there is nothing to share. */
+static sharing share(const hn_planner *p, const hn_group *group, const hn_kcall *k)
+{
+    enum { STEP = 4 };
+    sharing s = { .grain = 1, .trip_ps = trip_ps(group, k) };
+    const int64_t extent = opt_extent(group->choice, k);
+    if (extent <= 1 || p->b->o->threads == 1) return s;
+    const int64_t most = ask(p, group, HN_KNOB_thread_max), grain = ask(p, group, HN_KNOB_thread_grain);
+    s.max_threads = most < p->b->o->threads ? (uint32_t)most : 0;
+    s.grain = (uint32_t)HN_MIN(grain, extent);
+    switch (ask(p, group, HN_KNOB_thread_cost)) {
+    case 1: s.trip_ps *= STEP; break;
+    case 2: s.trip_ps = HN_MAX(1, s.trip_ps / STEP); break;
+    default: break;
+    }
+    return s;
+}
+
 static hone_status add_call(hn_planner *p, const hn_group *group, const call_bufs *cb, const hn_kcall *k, hn_diag *dg)
 {
     hn_job *b = p->b;
@@ -144,11 +173,12 @@ static hone_status add_call(hn_planner *p, const hn_group *group, const call_buf
         HN_TRY(ref_buf(p, group, cb, k->buf[at], f->buf[i].flags & HN_KBUF_WRITE, &buf[at], dg));
         at++;
     }
+    const sharing s = share(p, group, k);
     hn_pb_step_kernel(p->pb, &(hn_pb_call){
         .kernel = hn_pb_kernel(p->pb, group->choice->name, entry, (uint32_t)n_buf, (uint32_t)f->n_arg),
         .buf = buf, .n_buf = (uint32_t)n_buf, .arg = arg, .n_arg = (uint32_t)f->n_arg,
-        .extent = extent_reg(p, &f->parallel, arg), .grain = 1,
-        .trip_ps = hn_pb_const(p->pb, trip_ps(group, k)),
+        .extent = extent_reg(p, &f->parallel, arg), .grain = s.grain, .max_threads = s.max_threads,
+        .trip_ps = hn_pb_const(p->pb, s.trip_ps),
         .scratch = scratch_reg(p, f, arg),
         .origin = origin_text(b, group) });
     return HONE_OK;

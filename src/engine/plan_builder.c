@@ -317,6 +317,11 @@ uint32_t hn_pb_heap_buf(hn_pb *b, const char *name, uint32_t size)
         name);
 }
 
+bool hn_pb_is_arena(const hn_pb *b, uint32_t buf)
+{
+    return buf < (uint32_t)b->buf.n && b->buf.at[buf].kind == HN_BUF_ARENA;
+}
+
 uint32_t hn_pb_part(hn_pb *b, const char *name, uint32_t parent, uint32_t offset, uint32_t size)
 {
     if (parent >= (uint32_t)b->buf.n) {

@@ -68,6 +68,8 @@ void hn_pb_profile(hn_pb *b, const hn_plan_bound *bound);
 /* ---- buffers; sizes are registers ---- */
 uint32_t hn_pb_arena_buf(hn_pb *b, const char *name, uint32_t size, uint32_t align);
 uint32_t hn_pb_heap_buf(hn_pb *b, const char *name, uint32_t size);
+/** A buffer of the arena that is no part of another. */
+bool hn_pb_is_arena(const hn_pb *b, uint32_t buf);
 /** parent may itself be a part (offsets are added up); offset: register, HN_NO for 0. In-place results are
  * parts at 0. */
 uint32_t hn_pb_part(hn_pb *b, const char *name, uint32_t parent, uint32_t offset, uint32_t size);
@@ -111,6 +113,11 @@ typedef struct hn_pb_loop {
 } hn_pb_loop;
 void hn_pb_loop_begin(hn_pb *b, const hn_pb_loop *l);
 void hn_pb_loop_end(hn_pb *b);
+
+/** True when hn_pb_finish will place buffers itself: every size is known, and there are two to place. */
+bool hn_pb_places(const hn_pb *b);
+/** Orders in which it may place them (bits of hn_mp_order); all by default, the smallest arena wins. */
+void hn_pb_place_orders(hn_pb *b, unsigned orders);
 
 /**
  * Close the plan: lifetimes of ARENA buffers (from accesses; a buffer that a loop body may read before it

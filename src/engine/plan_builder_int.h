@@ -49,6 +49,7 @@ struct hn_pb {
     HN_VEC(uint32_t) list;
     hn_pb_index strings, consts, insts, kernels;
     uint32_t n_profile;
+    unsigned place_orders; /* 0: all */
     hn_pb_block block[HN_PLAN_MAX_DEPTH];
     int depth;          /* of block; -1 outside any */
     bool shape_open;    /* the last step is a SHAPE that may take more */

@@ -180,6 +180,19 @@ static bool is_static(const hn_pb *b)
     return true;
 }
 
+bool hn_pb_places(const hn_pb *b)
+{
+    int n = 0;
+    for (int i = 0; i < b->buf.n; i++)
+        n += b->buf.at[i].kind == HN_BUF_ARENA;
+    return n > 1 && is_static(b);
+}
+
+void hn_pb_place_orders(hn_pb *b, unsigned orders)
+{
+    b->place_orders = orders;
+}
+
 static hone_status place(hn_pb *b, uint64_t *ret_bytes, hn_diag *dg)
 {
     hn_mp_item *const item = HN_NEW_N(b->arena, hn_mp_item, b->buf.n + 1);
@@ -200,7 +213,7 @@ static hone_status place(hn_pb *b, uint64_t *ret_bytes, hn_diag *dg)
     }
     void *const work = hn_arena_alloc(b->arena, hn_memplan_work_bytes(n), 1);
     if (!work) return HN_NOMEM(dg);
-    if (!hn_memplan(item, n, HN_MP_ALL, work, &r))
+    if (!hn_memplan(item, n, b->place_orders ? b->place_orders : HN_MP_ALL, work, &r))
         return HN_RAISE(dg, HONE_E_LIMIT, "activations need more bytes than there are");
     for (int i = 0; i < n; i++)
         b->buf.at[buf[i]].offset = (uint64_t)item[i].offset;

@@ -1,5 +1,5 @@
 /* Regions: operands, digest, sizes and work at the symbols' opt values. */
-#include "tactic/tactic.h"
+#include "tactic/lower.h"
 
 void hn_region_init(hn_region *r, hn_graph *g, hn_node *root, hn_data *const *data, const char *name)
 {
@@ -22,6 +22,30 @@ int hn_region_operand(const hn_region *r, const hn_value *v)
     for (int i = 0; i < r->g->n_in; i++)
         if (r->g->in[i] == v) return i;
     return -1;
+}
+
+/* Every node on the way from v looks at its operands' elements at its own index. */
+static bool read_in_place(const hn_region *r, const hn_value *v)
+{
+    enum { MOST = 128 };
+    const hn_value *from[MOST] = { v };
+    int n_from = 1;
+    HN_FOR_NODES (n, r->g) {
+        bool depends = false;
+        for (int i = 0; i < n->n_in; i++)
+            for (int k = 0; k < n_from; k++) depends |= hn_in(n, i) == from[k];
+        if (!depends) continue;
+        if (!hn_lower_is_pointwise(n) || n_from == MOST) return false;
+        from[n_from++] = n->out[0];
+    }
+    return true;
+}
+
+bool hn_region_in_place(const hn_region *r, int in, int out)
+{
+    const hn_value *x = r->g->in[in], *y = r->g->out[out].value;
+    if (x->type.dtype != y->type.dtype || hn_dtype_bits(x->type.dtype) < 8) return false;
+    return hn_tdesc_same_dims(&x->type, &y->type) && hn_layout_eq(&x->layout, &y->layout) && read_in_place(r, x);
 }
 
 int64_t hn_region_opt(const hn_region *r, hn_dim d)

@@ -136,6 +136,8 @@ int hn_tactic_points(const hn_tactic_def *td, const hn_region *r, const hn_targe
 void hn_region_init(hn_region *r, hn_graph *g, hn_node *root, hn_data *const *data, const char *name);
 /** Index of v among the region's inputs, or -1. */
 int hn_region_operand(const hn_region *r, const hn_value *v);
+/** Result `out` reads operand `in` at its own index alone, and both are stored alike: it may be written over it. */
+bool hn_region_in_place(const hn_region *r, int in, int out);
 /** Extent at the symbol's opt value. */
 int64_t hn_region_opt(const hn_region *r, hn_dim d);
 /** Sum of the ops' work models at opt sizes. */

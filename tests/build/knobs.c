@@ -45,6 +45,10 @@
 #define RESHAPED    "in x f32[40,96]  const w f32[96,160]\nm = matmul(x, w)  a = reshape(m) {dim=[40,10,16]}  r = relu(a)\nout r"
 #define DIVIDED     "in x f32[3000]  const k f32[] = {3}\nd = div(x, k)\nout d"
 #define KEYS        "in x f32[2,40,48]  in y f32[2,96,48]\nk = transpose(y) {perm=[0,2,1]}  m = matmul(x, k)\nout m"
+#define CHAIN                                                                                                             \
+    "in x f32[40,96]  const w f32[96,160]  const v f32[160,33]  const u f32[33,500]\n"                                    \
+    "a = matmul(x, w)  r = relu(a)  b = matmul(r, v)  c = matmul(b, u)  d = reduce_sum(c) {axes=[1]}  e = reduce_max(r) {axes=[1]}\n" \
+    "f = add(d, e)\nout f"
 
 static const struct row {
     const char *knob, *graph, *base; /* base: settings without which the graph does not read the knob */
@@ -52,6 +56,12 @@ static const struct row {
 } rows[] = {
     { "code:vectors", POINTWISE, "", { "auto", "v128" } },
     { "code:passes", POINTWISE, "", { "tidy", "full" } },
+    { "plan:order", CHAIN, "", { "size", "start" } },
+    { "plan:align", CHAIN, "", { "64", "4096" } },
+    { "plan:inplace", CHAIN, "-region:epilogue=0", { "0", "1" } },
+    { "thread:max", GEMM, "", { "0", "1" } },
+    { "thread:grain", GEMM, "", { "1", "4" } },
+    { "thread:cost", GEMM, "", { "even", "dear" } },
     { "layout:image", CONV, "", { "0", "1" } },
     { "math:winograd", CONV_WIDE, "", { "0", "1" } },
     { "region:chain", ROWS, "", { "0", "1" } },
@@ -237,6 +247,24 @@ TEST(a_switched_off_tactic_says_so)
 }
 
 /* Two equal regions of which a pattern names one. */
+/* A result takes its operand's place only where nothing else reads the operand. */
+TEST(results_over_operands)
+{
+    static const char *const text[] = {
+        "in x f32[40,96]  in y f32[40,96]\na = cumsum(x)  b = add(a, y)  c = cumsum(b)\nout c",
+        "in x f32[40,96]\na = cumsum(x)  b = exp(a)  c = cumsum(b)  d = cumsum(a)\nout c  out d",
+        "in x f32[40,40]\na = cumsum(x)  t = transpose(a) {perm=[1,0]}  b = add(a, t)  c = cumsum(b)\nout c",
+        "in x f32[40,96]\na = cumsum(x)  b = exp(a)  n = neg(a)  c = cumsum(b)  d = cumsum(n)\nout c  out d",
+        "in x f32[40,96]\na = cumsum(x)  s = slice(a) {start=[1,0], step=[1,1], dim=[4,96]}  b = exp(a)  c = cumsum(b)\nout c  out s",
+        "sym n [1,9,64]\nin x f32[n,33]\na = cumsum(x)  b = exp(a)  c = cumsum(b)  d = relu(c)  e = cumsum(d)\nout e",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++)
+        for (int chain = 0; chain < 2; chain++) {
+            hn_test_note("%s", text[i]);
+            hn_check_graph(text[i], &(hn_run_opts){ .route = chain ? "" : "-region:chain=0", .tol = 1e-4 });
+        }
+}
+
 TEST(a_pattern_reaches_one_of_two_equal_regions)
 {
     static const char twins[] = "in x f32[40,96]  const w f32[96,96]  const v f32[96,96]\n"

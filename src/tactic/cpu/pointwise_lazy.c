@@ -175,11 +175,20 @@ static void emit_rows(hn_lower *l, const hn_region *r, const hn_value *v, const 
     hn_kb_end(b);
 }
 
+/* Each trip reads all operands at its places before it stores there. */
+static bool allow_in_place(const hn_region *r, hn_emission *ret)
+{
+    for (int o = 0; o < r->g->n_out; o++)
+        for (int i = 0; i < r->g->n_in; i++)
+            if (hn_region_in_place(r, i, o) && !hn_vec_push(ret->arena, &ret->inplace, ((struct hn_inplace){ o, i }))) return false;
+    return true;
+}
+
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "pointwise_any_lazy__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
-    if (!b || !l) return HN_NOMEM(dg);
+    if (!b || !l || !allow_in_place(r, ret)) return HN_NOMEM(dg);
     const hn_value *v = r->g->out[0].value;
     if (v->type.rank == 0) {
         hn_kidx idx;
