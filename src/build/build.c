@@ -152,6 +152,7 @@ static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag 
     expect_usual_extents(b->g);
     HN_TRY(run_passes(b, dg));
     HN_TRY(hn_layout_assign(b, b->g, dg));
+    HN_TRY(hn_duplicate_cheap(b, b->g, dg));
     b->report->n_node_out = hn_graph_count_nodes(b->g);
     HN_TRY(open_tools(b, dg));
     const int64_t t0 = hn_now_ns();

@@ -78,6 +78,12 @@ bool hn_build_step(hn_job *b, const char *phase, int64_t done, int64_t total); /
 hone_status hn_group_form(hn_job *b, hn_graph *g, hn_groups *ret, hn_diag *dg);
 bool hn_group_alias_offset(hn_graph *g, const hn_node *n, hn_dim *ret_bytes);
 
+/** Computes pointwise work on its operand 0 as it reads it. */
+bool hn_group_takes_prologue(const hn_node *n);
+
+/* duplicate.c: cheap producers, one for each reader that can fold them in. */
+hone_status hn_duplicate_cheap(hn_job *b, hn_graph *g, hn_diag *dg);
+
 /* region_form.c */
 hone_status hn_region_form(hn_job *b, hn_graph *g, hn_group *group, hn_diag *dg);
 void hn_region_canonicalise(hn_arena *a, hn_graph *g);

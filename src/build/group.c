@@ -99,6 +99,11 @@ static role role_of(const hn_node *n)
     }
 }
 
+bool hn_group_takes_prologue(const hn_node *n)
+{
+    return role_of(n) == ROLE_BOTH;
+}
+
 static bool knob(former *f, hn_knob id, const hn_node *n)
 {
     return hn_knob_read_node(f->b->knobs, id, n->origin, n->n_origin) != 0;
@@ -241,8 +246,6 @@ static bool may_join(former *f, const hn_node *n, hn_group *g)
 }
 
 /* ---- fusion decisions ---- */
-enum { MAX_GROUP_NODES = 96, MAX_GROUP_OUT = 4 };
-
 static bool used_outside(former *f, const hn_value *v, const hn_group *g)
 {
     HN_FOR_USES (u, v)
@@ -256,6 +259,15 @@ static int count_outputs(former *f, const hn_group *g)
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.at[i]->n_out; k++) n += used_outside(f, g->nodes.at[i]->out[k], g);
     return n;
+}
+
+/* Nodes and results of a group: what the route allows, which is asked only once there are more than the least it may say. */
+static bool has_room(former *f, const hn_group *g, const hn_node *n)
+{
+    const hn_knob_def *nodes = hn_knob_get(HN_KNOB_region_chain_max), *outs = hn_knob_get(HN_KNOB_region_outputs);
+    const int n_out = count_outputs(f, g);
+    if (g->nodes.n >= nodes->lo && g->nodes.n >= hn_knob_read_node(f->b->knobs, nodes->id, n->origin, n->n_origin)) return false;
+    return n_out <= outs->lo || n_out <= hn_knob_read_node(f->b->knobs, outs->id, n->origin, n->n_origin);
 }
 
 /* Results that others read must share the space of the new node: views inside a group have another one. */
@@ -275,17 +287,17 @@ static bool takes_epilogue(former *f, hn_group *g, hn_node *n)
 {
     const role r = role_of(g->root);
     if (r == ROLE_POINTWISE) return knob(f, HN_KNOB_region_chain, n);
-    if (r == ROLE_EPILOGUE || r == ROLE_BOTH) return g->root->n_out == 1 && knob(f, HN_KNOB_region_epilogue, g->root);
-    return false;
+    if (g->root->n_out != 1) return false;
+    if (r == ROLE_EPILOGUE) return knob(f, HN_KNOB_region_epilogue, g->root);
+    return r == ROLE_BOTH && knob(f, HN_KNOB_region_reduce_epilogue, g->root);
 }
 
 static bool can_follow(former *f, hn_group *g, hn_node *n)
 {
-    if (g->kind != HN_GROUP_REGION || g->dead || g->closed || g->nodes.n >= MAX_GROUP_NODES) return false;
+    if (g->kind != HN_GROUP_REGION || g->dead || g->closed) return false;
     const hn_value *space = role_of(g->root) == ROLE_POINTWISE ? g->nodes.at[g->nodes.n - 1]->out[0] : g->root->out[0];
     if (!hn_tdesc_same_dims(&space->type, &n->out[0]->type)) return false;
-    if (!results_share_space(f, g, n) || count_outputs(f, g) > MAX_GROUP_OUT) return false;
-    return takes_epilogue(f, g, n) && may_join(f, n, g);
+    return results_share_space(f, g, n) && takes_epilogue(f, g, n) && has_room(f, g, n) && may_join(f, n, g);
 }
 
 /* A group of views with one result and one reader. */
@@ -318,15 +330,24 @@ static void absorb_prologue(former *f, hn_group *g, hn_node *n)
     group_merge(f, g, p);
 }
 
-static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
+/* Of the groups that n could follow: a heavy root before pointwise work, since its results are hot in registers; of two alike
+ * the one that the route names. */
+static hn_group *group_to_follow(former *f, hn_node *n)
 {
     hn_group *best = NULL;
     for (int i = 0; i < n->n_in; i++) {
         hn_group *g = group_of(f, hn_in(n, i));
         if (!g || g == best || !can_follow(f, g, n)) continue;
-        /* Heavy roots first: their results are hot in registers. */
-        if (!best || (role_of(best->root) == ROLE_POINTWISE && role_of(g->root) != ROLE_POINTWISE)) best = g;
+        const bool light = role_of(g->root) == ROLE_POINTWISE;
+        const bool best_light = best && role_of(best->root) == ROLE_POINTWISE;
+        if (!best || (best_light && !light) || (best_light == light && knob(f, HN_KNOB_region_follow, n))) best = g;
     }
+    return best;
+}
+
+static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
+{
+    hn_group *best = group_to_follow(f, n);
     if (best) {
         group_add(f, best, n);
         sort_nodes(f, best);

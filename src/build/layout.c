@@ -37,13 +37,25 @@ static bool has_layout(const hn_value *v)
 
 /* Channels that a blocked layout would pad make copies of concat and slice awkward: those values stay channels-last. So do
  * bytes: four neighbours meet in one instruction, and a kernel row of them is one run. */
-static hn_layout wanted(const hn_job *b, const hn_value *v, image_layout kind)
+static hn_layout wanted(const hn_value *v, image_layout kind, int block)
 {
-    const int lanes = b->t->vec_bytes / 4;
     const hn_dim c = v->type.dim[CHANNEL_AXIS];
-    if (kind == IMAGE_BLOCKED && v->type.dtype == HN_F32 && hn_dim_is_const(c) && c % lanes == 0)
-        return hn_layout_blocked(v->type.rank, CHANNEL_AXIS, lanes);
+    if (kind == IMAGE_BLOCKED && v->type.dtype == HN_F32 && hn_dim_is_const(c) && c % block == 0)
+        return hn_layout_blocked(v->type.rank, CHANNEL_AXIS, block);
     return hn_layout_channels_last(v->type.rank);
+}
+
+static int64_t ask(const hn_job *b, hn_knob k, const hn_node *n)
+{
+    return hn_knob_read_node(b->knobs, k, n->origin, n->n_origin);
+}
+
+/* Channels of a block: a vector of them, or what the route says. */
+static int block_of(const hn_job *b, const hn_node *n)
+{
+    int64_t block = b->t->vec_bytes / 4;
+    hn_knob_pin(hn_knob_get(HN_KNOB_layout_block), ask(b, HN_KNOB_layout_block, n), &block);
+    return (int)block;
 }
 
 static hn_value *reorder(hn_builder *b, hn_node *before, hn_value *x, const hn_layout *l)
@@ -80,20 +92,24 @@ static void give_plain(hn_builder *b, hn_node *n)
         if (has_layout(hn_in(n, i))) give_operand(b, n, i, &plain);
 }
 
-/* First layers read few channels: their kernel takes rows of the plain image directly. */
-enum { FEW_CHANNELS = 4 };
-
-static bool reads_plain(const hn_node *n)
+/* First layers read few channels: their kernel takes rows of the plain image directly. A pool alone may stay as it is. */
+static bool reads_plain(const hn_job *job, const hn_node *n)
 {
     const hn_dim c = hn_in(n, 0)->type.dim[CHANNEL_AXIS];
-    return (n->op == HN_OP_conv || n->op == HN_OP_conv_int) && hn_dim_is_const(c) && c <= FEW_CHANNELS &&
-           !has_layout(hn_in(n, 0));
+    if ((n->op != HN_OP_conv && n->op != HN_OP_conv_int) || !hn_dim_is_const(c) || has_layout(hn_in(n, 0))) return false;
+    return c <= hn_knob_get(HN_KNOB_layout_plain_channels)->hi && c <= ask(job, HN_KNOB_layout_plain_channels, n);
 }
 
 static bool has_image_kernels(const hn_node *n)
 {
     const hn_dtype t = n->out[0]->type.dtype;
     return t == HN_F32 || n->op == HN_OP_conv_int || (n->op == HN_OP_max_pool && (t == HN_U8 || t == HN_I8));
+}
+
+static bool stays_plain(const hn_job *job, const hn_node *n)
+{
+    const bool pools = n->op == HN_OP_max_pool || n->op == HN_OP_avg_pool || n->op == HN_OP_lp_pool;
+    return pools && !has_layout(hn_in(n, 0)) && !ask(job, HN_KNOB_layout_pools, n);
 }
 
 static void place_image_op(hn_job *job, hn_builder *b, hn_node *n)
@@ -103,17 +119,17 @@ static void place_image_op(hn_job *job, hn_builder *b, hn_node *n)
         give_plain(b, n);
         return;
     }
-    const image_layout kind =
-        (image_layout)hn_knob_read_node(job->knobs, HN_KNOB_layout_image, n->origin, n->n_origin);
-    if (kind == IMAGE_PLAIN) {
+    const image_layout kind = (image_layout)ask(job, HN_KNOB_layout_image, n);
+    if (kind == IMAGE_PLAIN || stays_plain(job, n)) {
         give_plain(b, n);
         return;
     }
-    if (!reads_plain(n)) {
-        const hn_layout lx = wanted(job, x, kind);
+    const int block = kind == IMAGE_BLOCKED ? block_of(job, n) : 0;
+    if (!reads_plain(job, n)) {
+        const hn_layout lx = wanted(x, kind, block);
         give_operand(b, n, 0, &lx);
     }
-    if (n->n_out == 1) n->out[0]->layout = wanted(job, n->out[0], kind);
+    if (n->n_out == 1) n->out[0]->layout = wanted(n->out[0], kind, block);
 }
 
 /* The layout that full-size operands bring along; the first one wins. */

@@ -50,6 +50,14 @@
     "a = matmul(x, w)  r = relu(a)  b = matmul(r, v)  c = matmul(b, u)  d = reduce_sum(c) {axes=[1]}  e = reduce_max(r) {axes=[1]}\n" \
     "f = add(d, e)\nout f"
 
+#define FIRST                                                                                                             \
+    "in x f32[1,3,30,30]  const w f32[16,3,3,3]\nc = conv(x, w) {stride=[2,2], pad_begin=[1,1], pad_end=[1,1]}\nout c"
+#define LONG "in x f32[9,70]\na = exp(x)  b = neg(a)  c = tanh(b)  d = relu(c)  e = abs(d)  f = sqrt(e)\nout f"
+#define TWO  "in x f32[9,70]  in y f32[9,70]\na = softmax(x) {axis=1}  b = log_softmax(y) {axis=1}  c = add(a, b)\nout c"
+#define SHARED_VIEW                                                                                                       \
+    "in x f32[6,70]  in y f32[70,6]\nt = transpose(x) {perm=[1,0]}  a = add(t, y)  s = cumsum(a)  b = mul(t, s)\nout b"
+#define SHARED_WORK "in x f32[9,70]\nr = relu(x)  a = reduce_sum(r) {axes=[1]}  b = reduce_max(r) {axes=[1]}\nout a  out b"
+
 static const struct row {
     const char *knob, *graph, *base; /* base: settings without which the graph does not read the knob */
     const char *value[2];
@@ -63,9 +71,18 @@ static const struct row {
     { "thread:grain", GEMM, "", { "1", "4" } },
     { "thread:cost", GEMM, "", { "even", "dear" } },
     { "layout:image", CONV, "", { "0", "1" } },
+    { "layout:block", CONV, "-layout:image=2", { "8", "16" } },
+    { "layout:plain_channels", FIRST, "", { "0", "4" } },
+    { "layout:pools", POOL, "", { "0", "1" } },
     { "math:winograd", CONV_WIDE, "", { "0", "1" } },
     { "region:chain", ROWS, "", { "0", "1" } },
     { "region:epilogue", GEMM, "", { "0", "1" } },
+    { "region:reduce_epilogue", "in x f32[9,70]\ns = reduce_sum(x) {axes=[1]}  r = relu(s)\nout r", "", { "0", "1" } },
+    { "region:chain_max", LONG, "", { "4", "96" } },
+    { "region:outputs", "in x f32[9,70]\na = exp(x)  b = neg(a)  c = tanh(b)\nout a  out b  out c", "", { "1", "4" } },
+    { "region:follow", TWO, "", { "first", "last" } },
+    { "region:copy_views", SHARED_VIEW, "", { "0", "1" } },
+    { "region:recompute", SHARED_WORK, "", { "0", "1" } },
     { "region:prologue", "in x f32[9,70]\ne = exp(x)  s = reduce_sum(e) {axes=[1]}\nout s", "", { "0", "1" } },
     { "region:views", "in x f32[6,70]  in y f32[70,6]\nt = transpose(x) {perm=[1,0]}  a = add(t, y)\nout a", "", { "0", "1" } },
     { "tactic:gemm_packed", GEMM, "", { "0", "1" } },
