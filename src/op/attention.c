@@ -1,20 +1,25 @@
 /*
- * attention (q [b,h,s,d], k [b,hk,t,d], v [b,hk,t,dv], mask?) {scale, causal, softcap} -> y [b,h,s,dv]
+ * attention (q [b,h,s,d], k [b,hk,t,d], v [b,hk,t,dv], mask?) {scale, causal, softcap, hide, rows} -> y [b,h,s,dv]
  *
  *     score = softcap(q k^T scale) + mask          softcap(z) = c tanh(z / c), before the mask (ONNX from
  * opset 23 on) y     = softmax(score over t) v              h is a multiple of hk: query head i reads key
  * head i / (h/hk)
  *
  * scale 0 means 1/sqrt(d). causal: none, upper_left (key j reads as j <= query i), lower_right (j <= i + t -
- * s). The mask broadcasts to [b,h,s,t]: bool (false hides) or of q's dtype (added). A key whose score is -inf
- * has weight 0; a row that hides every key yields zeros (not NaN: models pad rows so, and ONNX's cases ask
- * for it).
+ * s). The mask broadcasts to [b,h,s,t]: bool (where false, the score is `hide`, usually -inf) or of q's dtype
+ * (added). A key whose score is -inf has weight 0. Softmax of a row without a score above -inf, or with NaN or
+ * +inf, is NaN; `rows` says what becomes of it:
+ *
+ *     zero    a row that hides every key yields zeros (models pad rows so, and ONNX's cases ask for it); NaN stays
+ *     nan     as softmax has it
+ *     guard   weights that are NaN count as 0, as PyTorch's exporter writes where(is_nan(w), 0, w)
  */
 #include "op/expand_int.h"
 
-enum { SCALE, CAUSAL, SOFTCAP };
+enum { SCALE, CAUSAL, SOFTCAP, HIDE, ROWS };
 enum { Q, K, V, MASK };
 enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT };
+enum { ROWS_ZERO, ROWS_NAN, ROWS_GUARD };
 
 static hone_status infer(hn_call *c, hn_diag *dg)
 {
@@ -70,12 +75,24 @@ typedef struct row_job {
     const double *q, *k, *v;
     double *y, *score;
     int64_t s, t, d, dv, limit; /* keys from limit on are hidden */
-    double scale, cap;
+    double scale, cap, hide;
+    int64_t rows;
 } row_job;
+
+/* Scores to weights. */
+static void softmax(const row_job *r, double top)
+{
+    double sum = 0;
+
+    for (int64_t j = 0; j < r->t; j++)
+        sum += exp(r->score[j] - top);
+    for (int64_t j = 0; j < r->t; j++)
+        r->score[j] = isnan(sum) && r->rows == ROWS_GUARD ? 0 : exp(r->score[j] - top) / sum;
+}
 
 static void row(const row_job *r, const hn_view *mask, int64_t mask_at, int64_t mask_step)
 {
-    double top = -INFINITY, sum = 0;
+    double top = -INFINITY;
 
     for (int64_t j = 0; j < r->t; j++) {
         double z = 0;
@@ -84,7 +101,7 @@ static void row(const row_job *r, const hn_view *mask, int64_t mask_at, int64_t 
         z *= r->scale;
         if (r->cap != 0) z = r->cap * tanh(z / r->cap);
         if (mask && mask->type.dtype == HN_BOOL)
-            z = mask->i[mask_at + j * mask_step] ? z : -INFINITY;
+            z = mask->i[mask_at + j * mask_step] ? z : r->hide;
         else if (mask)
             z += mask->f[mask_at + j * mask_step];
         if (j >= r->limit) z = -INFINITY;
@@ -93,12 +110,11 @@ static void row(const row_job *r, const hn_view *mask, int64_t mask_at, int64_t 
     }
     for (int64_t i = 0; i < r->dv; i++)
         r->y[i] = 0;
-    if (top == -INFINITY) return;
-    for (int64_t j = 0; j < r->t; j++)
-        sum += exp(r->score[j] - top);
+    if (top == -INFINITY && r->rows == ROWS_ZERO) return;
+    softmax(r, top);
     for (int64_t j = 0; j < r->t; j++)
         for (int64_t i = 0; i < r->dv; i++)
-            r->y[i] += exp(r->score[j] - top) / sum * r->v[j * r->dv + i];
+            r->y[i] += r->score[j] * r->v[j * r->dv + i];
 }
 
 static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
@@ -107,7 +123,8 @@ static hone_status ref(const hn_call *c, const hn_view *in, hn_view *out, hn_dia
     const int64_t causal = hn_call_i(c, "causal"), heads = qd[1], hk = kd[1];
     const hn_view *mask = c->n_in > MASK && in[MASK].type.dtype != HN_NONE ? &in[MASK] : NULL;
     row_job r = {
-        .s = qd[2], .t = kd[2], .d = qd[3], .dv = out[0].type.dim[3], .cap = hn_call_f(c, "softcap")};
+        .s = qd[2], .t = kd[2], .d = qd[3], .dv = out[0].type.dim[3], .cap = hn_call_f(c, "softcap"),
+        .hide = hn_call_f(c, "hide"), .rows = hn_call_i(c, "rows")};
 
     r.scale = hn_call_f(c, "scale") != 0 ? hn_call_f(c, "scale") : 1 / sqrt((double)r.d);
     if (out[0].numel == 0) return HONE_OK;
@@ -164,10 +181,14 @@ static hn_value *x_causal(hn_builder *b, hn_value *score, int64_t kind, hn_dim s
     return x_select(b, x_le(b, j, i), score, x_k(b, score, -INFINITY));
 }
 
-static hn_value *x_masked_softmax(hn_builder *b, hn_value *score)
+static hn_value *x_weights(hn_builder *b, hn_value *score, int64_t rows)
 {
     if (!score) return NULL;
     const int last = score->type.rank - 1;
+    if (rows != ROWS_ZERO) {
+        hn_value *w = hn_b1(b, HN_OP_softmax, score, HN_ATTRS_ARG(HN_A_I("axis", last)));
+        return rows == ROWS_NAN ? w : x_select(b, hn_b1(b, HN_OP_is_nan, w, HN_NO_ATTRS), x_k(b, w, 0), w);
+    }
     hn_value *top = x_reduce1(b, HN_OP_reduce_max, score, last, true);
     hn_value *none = x_eq_k(b, top, -INFINITY);
     hn_value *e = x_exp(b, x_sub(b, score, x_select(b, none, x_k(b, top, 0), top)));
@@ -201,10 +222,10 @@ static hone_status expand(hn_builder *b, const hn_node *n, hn_value **out)
         score = x_div(b, score, x_sqrt(b, x_dim(b, score->type.dtype, qt.dim[3])));
     if (cap != 0) score = x_mul_k(b, x_tanh(b, x_div_k(b, score, cap)), cap);
     if (mask && score)
-        score = mask->type.dtype == HN_BOOL ? x_select(b, mask, score, x_k(b, score, -INFINITY))
+        score = mask->type.dtype == HN_BOOL ? x_select(b, mask, score, x_k(b, score, hn_attr_f(n, "hide")))
                                             : x_add(b, score, x_cast(b, mask, score->type.dtype));
     score = x_causal(b, score, hn_attr_i(n, "causal"), qt.dim[2], kt.dim[2]);
-    hn_value *y = x_matmul(b, x_masked_softmax(b, score), v, false, false);
+    hn_value *y = x_matmul(b, x_weights(b, score, hn_attr_i(n, "rows")), v, false, false);
     const hn_dim joined[4] = {qt.dim[0], qt.dim[1], qt.dim[2], vt.dim[3]};
     out[0] = x_cast(b, hn_reshape(b, y, 4, joined), qt.dtype);
     return x_done(b);
@@ -219,7 +240,7 @@ const hn_op_def hn_op_attention = {
     .doc = "scaled dot-product attention with grouped heads, mask, causality and soft cap",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(HN_S_FLOAT("scale", 0), HN_S_ENUM("causal", 0, "none|upper_left|lower_right"),
-                HN_S_FLOAT("softcap", 0)),
+                HN_S_FLOAT("softcap", 0), HN_S_FLOAT("hide", -INFINITY), HN_S_ENUM("rows", 0, "zero|nan|guard")),
     .infer = infer,
     .ref = ref,
     .work = work,

@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "run_graph.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static hn_digest payload(const char *text, const char *route)
@@ -49,4 +50,28 @@ TEST(fuse_rms_norm_is_a_choice)
                  "q = mul(x, x)  v = reduce_mean(q) {axes=[2]}  ve = add(v, e)  s = sqrt(ve)  i = div(one, s)\n"
                  "y = mul(x, i)  z = mul(w, y)\nout z",
                  "-fuse:rms_norm=0");
+}
+
+#define ATTENTION(mask_) \
+    "sym n [1,9,40]\nin q f32[2,3,n,20]  in x f32[2,n,3,20]  in v f32[2,3,n,33]  const a f32[] = {0.22}\n" \
+    "kt = transpose(x) {perm=[0,2,3,1]}  qa = mul(q, a)  s = matmul(qa, kt)\n" mask_ "w = softmax(z)  y = matmul(w, v)\nout y"
+
+TEST(fuse_attention_is_a_choice)
+{
+    knob_is_real(ATTENTION("in m f32[n]  z = add(s, m)  "), "-fuse:attention=0");
+    knob_is_real(ATTENTION("in c bool[n,n]  const far f32[] = {-2}  z = select(c, s, far)  "), "-fuse:attention=0");
+}
+
+/* Rows whose softmax is undefined: all keys hidden, NaN, +inf. */
+TEST(attention_of_undefined_rows)
+{
+    static const char *const rows[] = { "zero", "nan", "guard" };
+    char text[512];
+    for (int i = 0; i < 3; i++) {
+        snprintf(text, sizeof text,
+                 "in q f32[1,2,4,8]  in k f32[1,2,3,8]  in v f32[1,2,3,5]\n"
+                 "const m f32[4,3] = {-inf, -inf, -inf, nan, 0, 0, inf, 0, -inf, 0, -inf, 0}\n"
+                 "y = attention(q, k, v, m) {rows=%s}\nout y", rows[i]);
+        hn_check_graph(text, NULL);
+    }
 }

@@ -38,6 +38,24 @@ TEST(attention_of_hidden_rows_is_zero)
            "const y f32[1,1,1,1] = {5}");
 }
 
+/* Rows: every key hidden, NaN and +inf among the scores, an ordinary one. Values that are not finite stay so at weight 0. */
+TEST(attention_of_undefined_rows)
+{
+#define ROWS "const q f32[1,1,4,1] = {1, 1, 1, 1}  const k f32[1,1,2,1] = {0, 0}  const v f32[1,1,2,1] = {3, 5}\n" \
+             "const m f32[4,2] = {-inf, -inf, nan, 0, inf, 0, 0, 0}  y = attention(q, k, v, m) "
+    EXPECT(ROWS "{rows=zero}  out y", "const y f32[1,1,4,1] = {0, nan, nan, 4}");
+    EXPECT(ROWS "{rows=nan}  out y", "const y f32[1,1,4,1] = {nan, nan, nan, 4}");
+    EXPECT(ROWS "{rows=guard}  out y", "const y f32[1,1,4,1] = {0, 0, 0, 4}");
+    EXPECT("const q f32[1,1,1,1] = {1}  const k f32[1,1,2,1] = {0, 0}  const v f32[1,1,2,1] = {3, inf}\n"
+           "const m f32[2] = {nan, 0}  y = attention(q, k, v, m) {rows=guard}  out y",
+           "const y f32[1,1,1,1] = {nan}");
+    EXPECT("const q f32[1,1,2,1] = {1, 1}  const k f32[1,1,2,1] = {0, 0}  const v f32[1,1,2,1] = {3, 5}\n"
+           "const m bool[2,2] = {0, 0, 1, 0}  y = attention(q, k, v, m) {hide=-1e9, rows=nan}  out y",
+           "const y f32[1,1,2,1] = {4, 3}");
+    EXPANDS("in q f32[2,2,3,4]  in k f32[2,2,5,4]  in v f32[2,2,5,6]  in m bool[3,5]\n"
+            "y = attention(q, k, v, m) {rows=guard}  z = attention(q, k, v, m) {rows=nan, hide=-3}  out y  out z", "", E_HALF);
+}
+
 TEST(attention_refuses)
 {
     REFUSES("in q f32[1,3,2,4]  in k f32[1,2,2,4]  in v f32[1,2,2,4]  y = attention(q, k, v)  out y",

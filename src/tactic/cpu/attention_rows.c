@@ -10,6 +10,7 @@ enum { P_MR, P_NV };
 enum { MAX_MR = 6, MAX_NV = 4 };
 enum { Q, K, V, MASK };
 enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT };
+enum { ROWS_ZERO, ROWS_NAN, ROWS_GUARD };
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
@@ -169,7 +170,7 @@ static hn_kv finish_score(att *a, int m, hn_kv key, hn_kv x)
     if (cap != 0) x = hn_kb_mul(b, hn_kb_math(b, HN_KMATH_TANH, hn_kb_div(b, x, f32(a, cap))), f32(a, cap));
     if (a->mask) {
         const hn_kv k = mask_at(a, m, key, on);
-        x = a->mask->type.dtype == HN_BOOL ? hn_kb_select(b, k, x, f32(a, -__builtin_inf()))
+        x = a->mask->type.dtype == HN_BOOL ? hn_kb_select(b, k, x, f32(a, hn_attr_f(a->r->root, "hide")))
                                            : hn_kb_add(b, x, k);
     }
     return hn_kb_select(b, on, x, f32(a, -__builtin_inf()));
@@ -210,18 +211,32 @@ static void scores(att *a)
     hn_kb_end(b);
 }
 
-/* ---- softmax over a row of scratch: weights stay there; yields what they must be divided by, as a factor
- * ---- */
+/* ---- softmax over a row of scratch ---- */
+/* Where the sum of weights is NaN the weights become 0; yields the sum to divide by. */
+static hn_kv clear_undefined(att *a, int m, hn_kv n, hn_kv sum)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    const hn_kv undefined = hn_kb_ne(b, sum, sum);
+    hn_kb_if(b, undefined);
+    const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
+    hn_kb_store(b, a->sb, score_at(a, m, i), f32(a, 0));
+    hn_kb_end(b);
+    hn_kb_end(b);
+    return hn_kb_select(b, undefined, hn_kb_like(b, sum, 1), sum);
+}
+
+/* Weights stay in scratch; yields what they must be divided by, as a factor. */
 static hn_kv weights(att *a, int m, hn_kv n)
 {
     hn_kb *b = hn_lower_kb(a->l);
+    const int64_t rows = hn_attr_i(a->r->root, "rows");
     const hn_kvar top = hn_kb_var(b, f32(a, -__builtin_inf())), sum = hn_kb_var(b, f32(a, 0));
     hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
     hn_kb_set(b, top, hn_kb_max(b, hn_kb_get(b, top), hn_kb_load(b, a->sb, score_at(a, m, i), a->lanes)));
     hn_kb_end(b);
     /* A row that sees no key has -inf there: taking 0 off leaves weights of 0. */
     hn_kv t = hn_kb_un(b, HN_KOP_RMAX, hn_kb_get(b, top));
-    t = hn_kb_select(b, hn_kb_eq(b, t, hn_kb_like(b, t, -__builtin_inf())), hn_kb_like(b, t, 0), t);
+    if (rows == ROWS_ZERO) t = hn_kb_select(b, hn_kb_eq(b, t, hn_kb_like(b, t, -__builtin_inf())), hn_kb_like(b, t, 0), t);
     i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
     const hn_kv x =
         hn_kb_sub(b, hn_kb_load(b, a->sb, score_at(a, m, i), a->lanes), hn_kb_splat(b, t, a->lanes));
@@ -229,7 +244,9 @@ static hn_kv weights(att *a, int m, hn_kv n)
     hn_kb_store(b, a->sb, score_at(a, m, i), e);
     hn_kb_set(b, sum, hn_kb_add(b, hn_kb_get(b, sum), e));
     hn_kb_end(b);
-    const hn_kv s = hn_kb_un(b, HN_KOP_RADD, hn_kb_get(b, sum)), zero = hn_kb_like(b, s, 0);
+    hn_kv s = hn_kb_un(b, HN_KOP_RADD, hn_kb_get(b, sum));
+    if (rows == ROWS_GUARD) s = clear_undefined(a, m, n, s);
+    const hn_kv zero = hn_kb_like(b, s, 0);
     return hn_kb_select(b, hn_kb_eq(b, s, zero), zero, hn_kb_div(b, hn_kb_like(b, s, 1), s));
 }
 
@@ -359,7 +376,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_attention_float_rows__cpu = {
     .name = "attention_float_rows__cpu",
-    .rev = 1,
+    .rev = 2,
     .arch = HN_ARCH_X86_64,
     .fits = fits,
     .space = space,
