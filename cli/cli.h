@@ -8,29 +8,38 @@
 #include <getopt.h>
 #include <stdio.h>
 
+/* Bits: an option says which commands take it. */
+enum {
+    CLI_BUILD = 1, CLI_RUN = 2, CLI_BENCH = 4, CLI_TUNE = 8, CLI_KNOBS = 16, CLI_EXPLAIN = 32, CLI_INSPECT = 64,
+    CLI_VERIFY = 128, CLI_DOCTOR = 256
+};
+
 /** A subcommand: exit status is a hone_status; 2 (invalid argument) for misuse. */
 typedef struct cli_command {
-    const char *name, *summary, *usage; /* usage: the text of --help below the summary */
+    const char *name, *summary, *usage; /* usage: --help between the summary and the options */
     int (*run)(int argc, char **argv);
+    unsigned id; /* 0: its flags are its own affair */
 } cli_command;
 
 extern const cli_command cli_build, cli_run, cli_bench, cli_tune, cli_knobs, cli_explain, cli_inspect, cli_verify, cli_doctor,
     cli_trtexec;
 
-/** Options that most subcommands share, as given. */
+enum { CLI_MAX_IO = 256, CLI_MAX_NAMED = 64 };
+
+/** Options as given; the table in options.c says which command takes which. */
 typedef struct cli_options {
     hone_build_options build;
     hone_model_options model;
     const char *output, *reference_out, *positional, *engine;
-    hone_profile profile[32];
-    int64_t profile_dim[32][3][HONE_MAX_RANK];
-    const char *input_name[64], *input_file[64];
+    hone_profile profile[CLI_MAX_NAMED];
+    int64_t profile_dim[CLI_MAX_NAMED][3][HONE_MAX_RANK];
+    const char *input_name[CLI_MAX_NAMED], *input_file[CLI_MAX_NAMED]; /* name NULL: a .npz file that names inputs itself */
     int n_input;
     double seconds, budget_s, threshold;
     int iterations, streams, max_trials;
-    uint64_t seed;
+    int64_t seed;
     const char *strategy, *expression, *store, *metric;
-    bool json, worker, dry_run, resume, profile_steps, verbose, names;
+    bool json, worker, dry_run, resume, verbose, names;
 } cli_options;
 
 /** Parse argv (argv[0] is the subcommand). False: *ret_status holds the exit status (0 after --help). */
@@ -43,29 +52,70 @@ int cli_misuse(const cli_options *o, const char *fmt, ...) __attribute__((format
 void cli_print_json(cJSON *j);
 /** A progress callback: a line that rewrites itself on a terminal, nothing in a pipe. */
 bool cli_progress(void *user, const char *phase, int64_t done, int64_t total, double elapsed_s, double remaining_s);
+/** SIGINT and SIGTERM were seen: long work should end with HONE_E_CANCELLED. A second signal ends the program at once. */
+bool cli_interrupted(void);
 double cli_now(void);
+
+/* ---- words ---- */
+/** NULL and *ret, or why not. Nothing but digits and a sign is a whole number. */
+const char *cli_whole(const char *s, int64_t lo, int64_t hi, int64_t *ret);
+const char *cli_real(const char *s, double above, double *ret);
+/** The name that `word` was probably meant to be; NULL when none is near. */
+const char *cli_nearest(const char *word, const char *const *names, int n);
+/** A formatted text that lives as long as the program; NULL without memory. */
+char *cli_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /** Hold a text until the program ends (options and words that outlive their maker); yields it, NULL too. */
 char *cli_keep(char *text);
 
-/* ---- tensors and .npy files ---- */
-/** NULL or why not. data is malloc'd. */
+/* ---- files: each yields NULL or why not ---- */
+/** A file beside `path` that cli_close_new() puts in its place; NULL and *ret_why otherwise. */
+FILE *cli_open_new(const char *path, char **ret_temporary, const char **ret_why);
+/** Put a new file in place, or drop it when `why` says it is not whole; yields why. */
+const char *cli_close_new(FILE *f, const char *temporary, const char *path, const char *why);
+const char *cli_write_text(const char *path, const char *text);
+const char *cli_make_folder(const char *dir);
+/** Say that a file cannot be written: HONE_E_IO. */
+int cli_unwritable(const cli_options *o, const char *path, const char *why);
+
+/** data is malloc'd. */
 const char *cli_npy_read(const char *path, hone_tensor *ret);
+/** As cli_npy_read from an open file of so many bytes. */
+const char *cli_npy_take(FILE *f, size_t file_bytes, hone_tensor *ret);
 const char *cli_npy_write(const char *path, const hone_tensor *t);
+const char *cli_npy_put(FILE *f, const hone_tensor *t);
+/** The array `name` of an archive; *ret stays as it is when there is none. */
+const char *cli_npz_read(const char *path, const char *name, hone_tensor *ret);
+const char *cli_npz_write(const char *path, const char *const *name, const hone_tensor *t, int n);
+
+/* ---- tensors ---- */
 /** Inputs of a model by io index, from --input files and made-up values for the rest; *ret_note says what was made (malloc'd). */
 hone_status cli_model_inputs(const cli_options *o, hone_model *m, hone_tensor *ret, char **ret_note, hone_error **err);
-/** The --input file of one input, where there is one; ret stays empty otherwise. */
-hone_status cli_file_input(const cli_options *o, const hone_io *io, hone_tensor *ret, hone_error **err);
-/** Bind inputs to a context: files, else values made up from the engine's types. Tensors stay the caller's. */
-hone_status cli_engine_inputs(const cli_options *o, hone_engine *e, hone_context *c, hone_tensor *ret, int *ret_n,
-                              hone_error **err);
+/** The files of --input alone: ret[i] stays empty where input i has none. */
+hone_status cli_model_files(const cli_options *o, const hone_model *m, hone_tensor *ret, hone_error **err);
+/** Bind inputs to a context: files, else made-up values, which are said on standard error. Tensors stay the caller's. */
+hone_status cli_engine_inputs(const cli_options *o, hone_engine *e, hone_context *c, hone_tensor *ret, hone_error **err);
 /** A view of an output after run. */
 hone_status cli_output(hone_engine *e, hone_context *c, int io, hone_tensor *ret, hone_error **err);
+/** Element i as a number; false for types that have none here (packed and 8-bit floats). */
+bool cli_element(const hone_tensor *t, size_t i, double *ret);
+size_t cli_count(const hone_tensor *t);
+/** {"name", "dtype", "dims"} of an input or output; an open extent is its symbol's name, or -1. */
+cJSON *cli_io_json(const hone_io *io);
 void cli_free_tensors(hone_tensor *t, int n);
 /** An error of the program itself (status HONE_E_INVALID). */
 hone_error *cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* ---- measuring ---- */
+typedef struct cli_times {
+    double *start_ms, *ms; /* of every run, from when all streams started; streams one after another */
+    int n, streams;
+    double wall_s;
+} cli_times;
+/** Run an engine on every stream for the time or the runs that the options ask; an exit status. */
+int cli_measure(const cli_options *o, hone_engine *e, cli_times *ret);
+void cli_times_free(cli_times *t);
+/** Copy and sort, for percentiles: p[(int)(q * (n - 1) + 0.5)]. */
+double *cli_sorted(const double *x, int n);
 int cli_bench_worker(void);
-
-enum { CLI_MAX_IO = 256 };
 
 #endif

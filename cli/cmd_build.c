@@ -57,19 +57,6 @@ static int run(int argc, char **argv)
 
 const cli_command cli_build = {
     "build", "compile an ONNX model into an engine for this machine",
-    "Usage: hone build MODEL.onnx [-o ENGINE]\n"
-    "  -o, --output FILE       engine to write (default: the model's name with .hone, in this folder)\n"
-    "  --shape NAME=1x3x48x320 fix an input's shape; NAME=MIN:OPT:MAX gives a range to take and a shape to tune for\n"
-    "  --threads N             threads the engine is tuned for (default: the usable cores)\n"
-    "  --opt-level 0..5        how much of kernel choice is measured: 0 cost model alone, 3 default, 5 everything\n"
-    "  --set '-knob=value'     a build route; may be repeated (hone knobs lists what there is)\n"
-    "  --exact                 round where the model rounds: no rewrite that computes otherwise (-core:exact=1)\n"
-    "  --target NAME           build for a named target by the cost model (hone doctor lists them)\n"
-    "  --timing-cache FILE     keep measured kernel times here (default: in the cache folder)\n"
-    "  --frozen                never measure: the same payload from the same inputs on any machine\n"
-    "  --workspace MB          limit of temporary memory a kernel may take\n"
-    "  --cache-dir DIR         compiled kernels (default: ~/.cache/hone)\n"
-    "  -v, --verbose           say what is timed and what was taken\n"
-    "  --json                  one JSON object on stdout (with -v: the whole report)\n",
-    run,
+    "Usage: hone build MODEL.onnx [-o ENGINE]\n",
+    run, CLI_BUILD,
 };

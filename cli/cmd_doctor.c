@@ -30,6 +30,7 @@ static int run(int argc, char **argv)
 
 const cli_command cli_doctor = {
     "doctor", "say what this machine offers, and what is missing",
-    "Usage: hone doctor [--json]\n",
-    run,
+    "Usage: hone doctor [--json]\n"
+    "Status 0: nothing is wrong that keeps models from being built and run here.\n",
+    run, CLI_DOCTOR,
 };

@@ -96,11 +96,11 @@ static int explain_engine(const cli_options *o)
     hone_context *c = NULL;
     hone_tensor in[CLI_MAX_IO] = { 0 };
     char *text = NULL;
-    int n, status = 0;
+    int status = 0;
     const hone_context_options co = { sizeof co, o->build.threads, 0 };
     hone_status s = hone_engine_open(o->positional, NULL, &e, &err);
     if (!s) s = hone_context_create(e, &co, &c, &err);
-    if (!s) s = cli_engine_inputs(o, e, c, in, &n, &err);
+    if (!s) s = cli_engine_inputs(o, e, c, in, &err);
     if (!s) s = hone_context_set_profiling(c, true, &err);
     for (int i = 0; !s && i < 10; i++) s = hone_context_run(c, &err);
     if (!s) s = hone_context_profile_json(c, &text, &err);
@@ -143,5 +143,5 @@ const cli_command cli_explain = {
     "Usage: hone explain MODEL.onnx [--set ROUTE] [-v] | hone explain ENGINE\n"
     "A model is built and its regions are listed with the kernel taken, its time, and (-v) every candidate with the\n"
     "reason it was not taken. An engine is run and its steps are listed with their times.\n",
-    run,
+    run, CLI_EXPLAIN,
 };

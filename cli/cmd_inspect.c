@@ -13,16 +13,31 @@ static void print_io(const hone_io *io)
     printf("]\n");
 }
 
+/* One of the two is given. */
+static void print_all(const cli_options *o, const hone_model *m, const hone_engine *e, cJSON *j)
+{
+    const int n = m ? hone_model_io_count(m) : hone_engine_io_count(e);
+    cJSON *in = cJSON_AddArrayToObject(j, "inputs"), *out = cJSON_AddArrayToObject(j, "outputs");
+    for (int i = 0; i < n; i++) {
+        hone_io io;
+        if (m ? hone_model_io(m, i, &io, NULL) : hone_engine_io(e, i, &io, NULL)) continue;
+        if (!o->json) print_io(&io);
+        cJSON_AddItemToArray(io.is_output ? out : in, cli_io_json(&io));
+    }
+    if (o->json) cli_print_json(j);
+    else cJSON_Delete(j);
+}
+
 static int inspect_model(const cli_options *o)
 {
     hone_error *err = NULL;
     hone_model *m = NULL;
     if (hone_model_load(o->positional, &o->model, &m, &err)) return cli_fail(o, err);
-    printf("model of %d operations\n", hone_model_node_count(m));
-    for (int i = 0; i < hone_model_io_count(m); i++) {
-        hone_io io;
-        if (hone_model_io(m, i, &io, NULL) == HONE_OK) print_io(&io);
-    }
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "model", o->positional);
+    cJSON_AddNumberToObject(j, "nodes", hone_model_node_count(m));
+    if (!o->json) printf("model of %d operations\n", hone_model_node_count(m));
+    print_all(o, m, NULL, j);
     hone_model_free(m);
     return 0;
 }
@@ -32,16 +47,14 @@ static int inspect_engine(const cli_options *o)
     hone_error *err = NULL;
     hone_engine *e = NULL;
     if (hone_engine_open(o->positional, NULL, &e, &err)) return cli_fail(o, err);
-    if (o->json) {
-        printf("%s\n", hone_engine_manifest(e));
-    } else {
+    cJSON *j = cJSON_Parse(hone_engine_manifest(e));
+    if (!j) j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "payload", hone_engine_payload(e));
+    cJSON_AddNumberToObject(j, "bytes", (double)hone_engine_bytes(e));
+    if (!o->json)
         printf("engine of %lld bytes, payload %s\n%s\n", (long long)hone_engine_bytes(e), hone_engine_payload(e),
                hone_engine_manifest(e));
-        for (int i = 0; i < hone_engine_io_count(e); i++) {
-            hone_io io;
-            if (hone_engine_io(e, i, &io, NULL) == HONE_OK) print_io(&io);
-        }
-    }
+    print_all(o, NULL, e, j);
     hone_engine_free(e);
     return 0;
 }
@@ -58,6 +71,6 @@ static int run(int argc, char **argv)
 
 const cli_command cli_inspect = {
     "inspect", "show inputs, outputs and manifest",
-    "Usage: hone inspect MODEL.onnx | ENGINE [--json]\n",
-    run,
+    "Usage: hone inspect MODEL.onnx | ENGINE\n",
+    run, CLI_INSPECT,
 };

@@ -58,8 +58,8 @@ static int run(int argc, char **argv)
 
 const cli_command cli_knobs = {
     "knobs", "list the compiler's knobs",
-    "Usage: hone knobs [KNOB] [--json | --names]\n"
+    "Usage: hone knobs [KNOB]\n"
     "Each with its default, its domain and what it decides. Set them with --set '-knob=value'; a setting for some nodes\n"
     "alone is -knob@/path/*=value.\n",
-    run,
+    run, CLI_KNOBS,
 };

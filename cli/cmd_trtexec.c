@@ -406,5 +406,5 @@ const cli_command cli_trtexec = {
     "Usage: hone trtexec --onnx=MODEL [--saveEngine=FILE] [FLAG]... | hone trtexec --loadEngine=FILE [FLAG]...\n"
     "A model is built (tuned, with --tuneBuildRoutes) and its engine measured. Routes and knobs are ours: hone knobs.\n"
     "Raw tensors (--loadInputs) are read as the input's type, row-major; .npy files are taken as well.\n",
-    run,
+    run, 0,
 };

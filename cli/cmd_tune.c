@@ -33,10 +33,8 @@ static void print_summary(const cli_options *o, const char *report, const char *
 static hone_status given_inputs(const cli_options *o, hone_tensor *in, hone_error **err)
 {
     hone_model *m = NULL;
-    hone_io io;
     hone_status s = hone_model_load(o->positional, &o->model, &m, err);
-    for (int i = 0; s == HONE_OK && hone_model_io(m, i, &io, NULL) == HONE_OK && !io.is_output; i++)
-        s = cli_file_input(o, &io, &in[i], err);
+    if (s == HONE_OK) s = cli_model_files(o, m, in, err);
     hone_model_free(m);
     return s;
 }
@@ -60,7 +58,7 @@ static int run(int argc, char **argv)
     t.resume = o.resume;
     t.metric = o.metric;
     t.threshold = o.threshold;
-    t.seed = o.seed;
+    t.seed = (uint64_t)o.seed;
     t.dry_run = o.dry_run;
     hone_tensor in[CLI_MAX_IO] = { 0 };
     if (o.n_input && given_inputs(&o, in, &err)) return cli_fail(&o, err);
@@ -75,14 +73,6 @@ static int run(int argc, char **argv)
 
 const cli_command cli_tune = {
     "tune", "search build routes by measuring whole engines; keep the proven winner",
-    "Usage: hone tune MODEL.onnx -o ENGINE [--budget SECONDS]\n"
-    "  --budget S              stop after S seconds; the best proven so far is kept\n"
-    "  --search EXPR           knobs and values to search, '-region:chain=[0|1] -layout:image=*' (default: all that matter)\n"
-    "  --strategy NAME         mixed (default), fast, full, random\n"
-    "  --threshold X           accuracy bound on the relative L2 error; without one, knobs that change numbers stay\n"
-    "  --max-trials N          stop after N trials\n"
-    "  --dry-run               list the routes\n"
-    "  --seed N                of made-up inputs and of random\n"
-    "  (and the options of hone build)\n",
-    run,
+    "Usage: hone tune MODEL.onnx -o ENGINE [--budget S]\n",
+    run, CLI_TUNE,
 };

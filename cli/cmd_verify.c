@@ -16,7 +16,11 @@ typedef struct verify {
 static int write_references(verify *v)
 {
     cJSON *j = cJSON_CreateObject(), *files = cJSON_AddObjectToObject(j, "files");
-    mkdir(v->o.reference_out, 0777);
+    const char *no_folder = cli_make_folder(v->o.reference_out);
+    if (no_folder) {
+        cJSON_Delete(j);
+        return cli_unwritable(&v->o, v->o.reference_out, no_folder);
+    }
     for (int i = 0; i < v->n_out; i++) {
         hone_io io;
         char path[4096];
@@ -25,7 +29,7 @@ static int write_references(verify *v)
         const char *why = cli_npy_write(path, &v->want[i]);
         if (why) {
             cJSON_Delete(j);
-            return cli_misuse(&v->o, "\"%s\": %s", path, why);
+            return cli_unwritable(&v->o, path, why);
         }
         cJSON_AddStringToObject(files, io.name, path);
         if (!v->o.json) printf("%s: %s\n", io.name, path);
@@ -112,7 +116,7 @@ static int run(int argc, char **argv)
     int status;
     hone_error *err = NULL;
     if (!cli_parse(&cli_verify, argc, argv, &v.o, &status)) return status;
-    v.o.model.profile = v.o.profile;
+    v.o.model.profile = v.o.profile; /* the copy's own */
     if (!v.o.positional) return cli_misuse(&v.o, "which model? usage: hone verify MODEL.onnx [--engine ENGINE]");
     if (hone_model_load(v.o.positional, &v.o.model, &v.m, &err)) return cli_fail(&v.o, err);
     const int n = hone_model_io_count(v.m);
@@ -131,12 +135,6 @@ static int run(int argc, char **argv)
 
 const cli_command cli_verify = {
     "verify", "compare an engine with the model evaluated in float64",
-    "Usage: hone verify MODEL.onnx [--engine ENGINE | --reference-out DIR]\n"
-    "  --engine FILE           the engine to judge (default: one built now)\n"
-    "  --reference-out DIR     write the float64 outputs as .npy files instead\n"
-    "  --threshold X           greatest relative L2 error of an output (default 0.001)\n"
-    "  --input NAME=FILE.npy   an input; those not given are made up to fit\n"
-    "  --shape NAME=1x64       extents of open inputs\n"
-    "  --json                  one JSON object on stdout\n",
-    run,
+    "Usage: hone verify MODEL.onnx [--engine ENGINE | --reference-out DIR]\n",
+    run, CLI_VERIFY,
 };

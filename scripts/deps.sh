@@ -9,7 +9,7 @@ set -euo pipefail
 group_packages() {
     case $1 in
     build) echo gcc libc6-dev meson ninja-build pkg-config llvm-19-dev libprotobuf-c-dev protobuf-c-compiler \
-        libprotobuf-dev libsqlite3-dev libcjson-dev libxxhash-dev libzstd-dev zlib1g-dev ;;
+        libprotobuf-dev libsqlite3-dev libcjson-dev libzip-dev libxxhash-dev libzstd-dev zlib1g-dev ;;
     check) group_packages build; group_packages python; group_packages conformance
         echo g++ clang-19 libclang-rt-19-dev libcmocka-dev binutils libasan8 libubsan1 ;;
     python) echo python3 python3-venv python3-pip ca-certificates ;;

@@ -255,10 +255,26 @@ HONE_API hone_status hone_context_create(hone_engine *e, const hone_context_opti
 HONE_API void hone_context_free(hone_context *c);
 /** Fix an input's shape; HONE_E_SHAPE names input, axis and bounds when it does not fit. */
 HONE_API hone_status hone_context_set_shape(hone_context *c, int io, int rank, const int64_t *dim, hone_error **err);
+/**
+ * Give inputs that have no shape yet one that works, and prepare. Extents that other inputs fix are kept; the rest are the least of
+ * some usual ones that leave every tensor of the model a size. hone_context_shape() says what was chosen.
+ *
+ * Errors: HONE_E_SHAPE none works: names the axes to set; as hone_context_prepare
+ */
+HONE_API hone_status hone_context_choose_shapes(hone_context *c, hone_error **err);
 /** Compute all sizes and take all memory now, so that run need not. */
 HONE_API hone_status hone_context_prepare(hone_context *c, hone_error **err);
 /** Shape of an input or output at the present shapes; outputs whose size depends on data: after run. */
 HONE_API hone_status hone_context_shape(const hone_context *c, int io, int *ret_rank, int64_t *ret_dim, hone_error **err);
+/**
+ * Values for an input that the caller has none for, at its present shape: an engine remembers what its model's integers mean, and
+ * hone_model_make_inputs() makes the same from the same seed.
+ *
+ * Owns:   ret->data and *ret_note (may be NULL; says what was made), freed with hone_tensor_free and hone_string_free
+ * Errors: HONE_E_INVALID no such input, or no shape yet; HONE_E_NOMEM, HONE_E_LIMIT
+ */
+HONE_API hone_status hone_context_make_input(const hone_context *c, int io, uint64_t seed, hone_tensor *ret, char **ret_note,
+                                             hone_error **err);
 /** Use the caller's memory; it must stay alive until unbound (data NULL) or the context is freed. Outputs may stay unbound. */
 HONE_API hone_status hone_context_bind(hone_context *c, int io, void *data, size_t capacity_bytes, hone_error **err);
 /** Bytes of an output after run; NULL before. */

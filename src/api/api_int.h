@@ -24,10 +24,22 @@ struct hone_report {
 
 /** Hand a diag (and what was found with it) to the caller as an error; yields dg->code. problems may be NULL. */
 hone_status hn_api_fail(hone_error **err, const hn_diag *dg, const hn_diags *problems);
+/** HONE_E_INVALID: what the caller got wrong. */
+hone_status hn_api_misuse(hone_error **err, const char *what);
+/**
+ * Options of this build's size: the caller's as far as they go, dflt beyond. given may be NULL; its first member is its size.
+ *
+ * Errors: HONE_E_INVALID the size is none
+ */
+hone_status hn_api_options(void *ret, const void *dflt, size_t bytes, const void *given, hn_diag *dg);
+/** Fill n elements with made-up values (HN_HINT_*) and add what they are to the note. `input` moves the seed. */
+void hn_api_fill(const char *name, int input, hn_dtype t, int64_t n, uint32_t hint, uint64_t seed, void *data, hn_str *note);
 /** Fill *ret from a value's name and type. */
 void hn_api_io(hone_io *ret, const char *name, bool is_output, const hn_tdesc *t, const hn_symtab *syms, hn_arena *a);
 hone_status hn_api_report(const hn_str *json, hone_report **ret, hn_diag *dg);
 char *hn_api_string(const hn_str *s); /* malloc'd copy */
+/** Is it a tensor whose bytes are those of its shape? `what` names it in the message. */
+hone_status hn_api_tensor_check(const hone_tensor *t, const char *what, hn_diag *dg);
 /** The caller's tensor as evaluation takes it; owns nothing. */
 void hn_api_tensor(const hone_tensor *t, hn_tensor *ret);
 /** A progress callback with times added. */
@@ -45,7 +57,7 @@ typedef struct hn_api_build {
     hn_build_opts o;
     hn_api_progress progress;
 } hn_api_build;
-hone_status hn_api_build_options(hn_arena *a, const hone_build_options *in, hn_api_build *ret, hn_diag *dg);
+hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, hn_api_build *ret, hn_diag *dg);
 /** Build by the cost model and keep the report alone: what a build reads. */
 hone_status hn_api_trace(hn_arena *a, const hone_model *m, hn_api_build *b, hn_build_report *ret, hn_diag *dg);
 void hn_api_report_json(const hn_build_report *r, const hone_model *m, hn_str *out);

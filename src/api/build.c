@@ -25,10 +25,12 @@ static bool is_host(const char *target)
     return !target || !target[0] || strcmp(target, "host") == 0;
 }
 
-hone_status hn_api_build_options(hn_arena *a, const hone_build_options *in, hn_api_build *ret, hn_diag *dg)
+hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, hn_api_build *ret, hn_diag *dg)
 {
-    const hone_build_options dflt = HONE_BUILD_OPTIONS_INIT;
-    if (!in) in = &dflt;
+    static const hone_build_options dflt = HONE_BUILD_OPTIONS_INIT;
+    hone_build_options filled;
+    HN_TRY(hn_api_options(&filled, &dflt, sizeof filled, given, dg));
+    const hone_build_options *in = &filled;
     *ret = (hn_api_build){ 0 };
     const bool host = is_host(in->target);
     if (host) hn_target_detect(&ret->target, false);
@@ -242,6 +244,7 @@ static hone_status model_knobs(hn_arena *a, hone_model *m, const hone_build_opti
 {
     hn_api_build b;
     hn_build_report r;
+    if (!m || !ret) return HN_RAISE(dg, HONE_E_INVALID, "a model and a place for the result are needed");
     HN_TRY(hn_api_build_options(a, opts, &b, dg));
     HN_TRY(hn_api_trace(a, m, &b, &r, dg));
     hn_str s = { 0 };

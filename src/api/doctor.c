@@ -48,6 +48,7 @@ hone_status hone_doctor_json(char **ret, hone_error **err)
     hn_target t;
     hn_str s = { 0 };
     hn_diag dg = { 0 };
+    if (!ret) return hn_api_misuse(err, "a place for the text is needed");
     hn_target_detect(&t, true);
     describe(&t, &s);
     char *text = hn_api_string(&s);

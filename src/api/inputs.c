@@ -5,75 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_OPEN_EXTENT = 1, MAX_WALK = 8 };
-
-/* Greatest index that a table read through v bears, following moves and casts; 0: none found. */
-static int64_t table_extent(const hn_value *v, int depth)
+/* Open extents take the profile's optimum, else the least that leaves every tensor of the model a size. */
+static hone_status extents(const hn_graph *g, int64_t *value, hn_diag *dg)
 {
-    int64_t least = 0;
-    if (depth == MAX_WALK) return 0;
-    HN_FOR_USES (u, v) {
-        int64_t n = 0;
-        if (!u->node) continue;
-        switch (u->node->op) {
-        case HN_OP_gather:
-            if (u->index == 1) n = hn_in(u->node, 0)->type.dim[hn_attr_i(u->node, "axis")];
-            break;
-        case HN_OP_one_hot: n = u->index == 0 ? hn_attr_i(u->node, "dim") : 0; break;
-        case HN_OP_reshape: case HN_OP_transpose: case HN_OP_cast: case HN_OP_broadcast: case HN_OP_slice:
-        case HN_OP_identity: case HN_OP_clip: case HN_OP_concat:
-            n = table_extent(u->node->out[0], depth + 1);
-            break;
-        default: break;
-        }
-        if (n > 0 && (!least || n < least)) least = n;
-    }
-    return least;
-}
-
-typedef struct maker {
-    hn_rng rng;
-    hn_str note;
-} maker;
-
-static bool is_mask(const hn_value *v)
-{
-    return strstr(v->name, "mask") != NULL;
-}
-
-static void fill_ints(maker *k, const hn_value *v, hn_tensor *t)
-{
-    const int64_t n = hn_tensor_numel(t), table = table_extent(v, 0);
-    const bool ones = is_mask(v) || v->type.dtype == HN_BOOL;
-    hn_str_addf(&k->note, "%s\"%s\": ", k->note.n ? "; " : "", v->name);
-    if (ones) hn_str_add(&k->note, "ones");
-    else if (table) hn_str_addf(&k->note, "indices below %lld", (long long)table);
-    else hn_str_add(&k->note, "0 or 1");
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t x = ones ? 1 : hn_rng_below(&k->rng, table ? table : 2);
-        hn_narrow_i64(t->type.dtype, &x, 1, t->data, i);
-    }
-}
-
-static void fill_floats(maker *k, const hn_value *v, hn_tensor *t)
-{
-    const int64_t n = hn_tensor_numel(t);
-    hn_str_addf(&k->note, "%s\"%s\": uniform in [0,1)", k->note.n ? "; " : "", v->name);
-    for (int64_t i = 0; i < n; i++) {
-        const double x = hn_rng_unit(&k->rng);
-        hn_narrow_f64(t->type.dtype, &x, 1, t->data, i, true);
-    }
-}
-
-/* Open extents take the profile's optimum, or 1. */
-static hone_status concrete(const hn_graph *g, const hn_value *v, hn_tdesc *ret, hn_diag *dg)
-{
-    int64_t value[256];
-    const int n = HN_MIN(hn_sym_count(g->syms), 256);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < hn_sym_count(g->syms); i++) {
         const hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
-        value[i] = s->max == INT64_MAX ? HN_MAX(s->min, DEFAULT_OPEN_EXTENT) : s->opt;
+        value[i] = s->max == INT64_MAX ? HN_MAX(s->min, 1) : s->opt;
     }
+    return hn_input_extents(g, value, dg);
+}
+
+static hone_status concrete(const hn_graph *g, const hn_value *v, const int64_t *value, hn_tdesc *ret, hn_diag *dg)
+{
     *ret = v->type;
     for (int a = 0; a < ret->rank; a++)
         if (!hn_dim_is_const(ret->dim[a]) && !hn_dim_eval(g->syms, v->type.dim[a], value, &ret->dim[a]))
@@ -81,18 +24,16 @@ static hone_status concrete(const hn_graph *g, const hn_value *v, hn_tdesc *ret,
     return HONE_OK;
 }
 
-static hone_status make(hone_model *m, uint64_t seed, hone_tensor *out, maker *k, hn_diag *dg)
+static hone_status make(const hone_model *m, const int64_t *value, uint64_t seed, hone_tensor *out, hn_str *note, hn_diag *dg)
 {
     for (int i = 0; i < m->g->n_in; i++) {
         const hn_value *v = m->g->in[i];
         hn_tdesc d;
         hn_tensor t = { 0 };
         if (v->kind != HN_TENSOR) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "input \"%s\" is no tensor; give it", v->name);
-        HN_TRY(concrete(m->g, v, &d, dg));
+        HN_TRY(concrete(m->g, v, value, &d, dg));
         HN_TRY(hn_tensor_init(&t, &d, dg));
-        hn_rng_init(&k->rng, seed * 1000003 + (uint64_t)i);
-        if (hn_dtype_is_float(d.dtype)) fill_floats(k, v, &t);
-        else fill_ints(k, v, &t);
+        hn_api_fill(v->name, i, d.dtype, hn_tensor_numel(&t), hn_input_hint(v), seed, t.data, note);
         out[i] = (hone_tensor){ .dtype = (hone_dtype)d.dtype, .rank = d.rank, .data = t.data, .bytes = t.bytes };
         for (int a = 0; a < d.rank; a++) out[i].dim[a] = d.dim[a];
     }
@@ -102,9 +43,15 @@ static hone_status make(hone_model *m, uint64_t seed, hone_tensor *out, maker *k
 hone_status hone_model_make_inputs(hone_model *m, uint64_t seed, hone_tensor *out, char **ret_note, hone_error **err)
 {
     hn_diag dg = { 0 };
-    maker k = { 0 };
-    const hone_status s = make(m, seed, out, &k, &dg);
-    if (s == HONE_OK && ret_note) *ret_note = hn_api_string(&k.note);
-    hn_str_done(&k.note);
+    hn_str note = { 0 };
+    if (!m || !out) return hn_api_misuse(err, "a model and room for its inputs are needed");
+    for (int i = 0; i < m->g->n_in; i++) out[i] = (hone_tensor){ 0 };
+    int64_t *value = calloc((size_t)hn_sym_count(m->g->syms) + 1, sizeof *value);
+    hone_status s = value ? extents(m->g, value, &dg) : HN_NOMEM(&dg);
+    if (s == HONE_OK) s = make(m, value, seed, out, &note, &dg);
+    if (s == HONE_OK && ret_note && !(*ret_note = hn_api_string(&note))) s = HN_NOMEM(&dg);
+    for (int i = 0; s != HONE_OK && i < m->g->n_in; i++) hone_tensor_free(&out[i]);
+    free(value);
+    hn_str_done(&note);
     return s == HONE_OK ? s : hn_api_fail(err, &dg, NULL);
 }

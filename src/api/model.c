@@ -11,6 +11,8 @@ static hone_status take_profiles(hn_arena *a, const hone_model_options *opts, hn
     if (!p) return HN_NOMEM(dg);
     for (int i = 0; i < opts->n_profile; i++) {
         const hone_profile *x = &opts->profile[i];
+        if (!x->input || x->rank < 0 || x->rank > HN_MAX_RANK || (x->rank > 0 && (!x->min || !x->opt || !x->max)))
+            return HN_RAISE(dg, HONE_E_INVALID, "profile %d lacks its input or its shapes", i);
         p[i] = (hn_import_profile){ x->input, x->rank, x->min, x->opt, x->max };
     }
     ret->profile = p;
@@ -24,6 +26,7 @@ static hone_status take_values(hn_arena *a, const hone_model_options *opts, hn_i
     if (!v) return HN_NOMEM(dg);
     for (int i = 0; i < opts->n_value; i++) {
         const hone_tensor *t = &opts->value[i].value;
+        if (!opts->value[i].input) return HN_RAISE(dg, HONE_E_INVALID, "value %d lacks its input", i);
         if (t->rank < 0 || t->rank > HN_MAX_RANK || !t->dtype || (int)t->dtype >= HN_NDTYPES || (!t->data && t->bytes))
             return HN_RAISE(dg, HONE_E_INVALID, "the value of input \"%s\" is no tensor", opts->value[i].input);
         v[i] = (hn_import_value){ .input = opts->value[i].input, .data = t->data };
@@ -39,12 +42,14 @@ static hone_status take_values(hn_arena *a, const hone_model_options *opts, hn_i
     return HONE_OK;
 }
 
-static hone_status load(hone_model *m, const char *path, const hone_model_options *opts, hn_diags *problems, hn_diag *dg)
+static hone_status load(hone_model *m, const char *path, const hone_model_options *given, hn_diags *problems, hn_diag *dg)
 {
+    static const hone_model_options dflt = HONE_MODEL_OPTIONS_INIT;
+    hone_model_options opts;
     hn_import_opts o = { 0 };
-    if (opts && opts->n_profile > 0) HN_TRY(take_profiles(m->a, opts, &o, dg));
-    const bool has_values = opts && opts->size >= sizeof *opts && opts->n_value > 0;
-    if (has_values) HN_TRY(take_values(m->a, opts, &o, dg));
+    HN_TRY(hn_api_options(&opts, &dflt, sizeof opts, given, dg));
+    if (opts.n_profile > 0) HN_TRY(take_profiles(m->a, &opts, &o, dg));
+    if (opts.n_value > 0) HN_TRY(take_values(m->a, &opts, &o, dg));
     HN_TRY(hn_import_file(m->a, path, &o, &m->g, problems, dg));
     m->digest = hn_graph_digest(m->g);
     m->path = hn_arena_strdup(m->a, path);
@@ -80,12 +85,12 @@ void hone_model_free(hone_model *m)
 
 int hone_model_node_count(const hone_model *m)
 {
-    return hn_graph_count_nodes(m->g);
+    return !m ? 0 : hn_graph_count_nodes(m->g);
 }
 
 int hone_model_io_count(const hone_model *m)
 {
-    return m->g->n_in + m->g->n_out;
+    return !m ? 0 : m->g->n_in + m->g->n_out;
 }
 
 void hn_api_io(hone_io *ret, const char *name, bool is_output, const hn_tdesc *t, const hn_symtab *syms, hn_arena *a)
@@ -110,6 +115,7 @@ void hn_api_io(hone_io *ret, const char *name, bool is_output, const hn_tdesc *t
 hone_status hone_model_io(const hone_model *m, int i, hone_io *ret, hone_error **err)
 {
     hn_diag dg = { 0 };
+    if (!m || !ret) return hn_api_misuse(err, "a model and a place for the description are needed");
     if (i < 0 || i >= hone_model_io_count(m)) {
         HN_RAISE(&dg, HONE_E_INVALID, "there is no input or output %d", i);
         return hn_api_fail(err, &dg, NULL);

@@ -14,28 +14,48 @@ struct hone_context {
     hn_context *c;
 };
 
-static hone_status misuse(hone_error **err, const char *what)
+hone_status hn_api_misuse(hone_error **err, const char *what)
 {
     hn_diag dg = { 0 };
     HN_RAISE(&dg, HONE_E_INVALID, "%s", what);
     return hn_api_fail(err, &dg, NULL);
 }
 
+hone_status hn_api_options(void *ret, const void *dflt, size_t bytes, const void *given, hn_diag *dg)
+{
+    size_t size;
+    memcpy(ret, dflt, bytes);
+    if (!given) return HONE_OK;
+    memcpy(&size, given, sizeof size);
+    if (size < sizeof size) {
+        hn_hint(dg, "Start from the struct's INIT macro.");
+        return HN_RAISE(dg, HONE_E_INVALID, "options have no size");
+    }
+    memcpy(ret, given, size < bytes ? size : bytes); /* a caller compiled against an older or a newer header */
+    return HONE_OK;
+}
+
+static hone_status open_engine(const char *path, const hone_engine_options *given, hone_engine *e, hn_diag *dg)
+{
+    static const hone_engine_options dflt = HONE_ENGINE_OPTIONS_INIT;
+    hone_engine_options opts;
+    HN_TRY(hn_api_options(&opts, &dflt, sizeof opts, given, dg));
+    const hn_engine_opts o = { .trust_weights = opts.trust_weights };
+    HN_TRY(hn_engine_open(path, &o, &e->e, dg));
+    hn_digest_text(hn_engine_file_payload(hn_engine_get_file(e->e)), e->payload);
+    return HONE_OK;
+}
+
 hone_status hone_engine_open(const char *path, const hone_engine_options *opts, hone_engine **ret, hone_error **err)
 {
     hn_diag dg = { 0 };
-    if (!path || !ret) return misuse(err, "a path and a place for the engine are needed");
+    if (!path || !ret) return hn_api_misuse(err, "a path and a place for the engine are needed");
     hone_engine *e = calloc(1, sizeof *e);
-    if (!e) {
-        HN_NOMEM(&dg);
-        return hn_api_fail(err, &dg, NULL);
-    }
-    const hn_engine_opts o = { .trust_weights = opts && opts->trust_weights };
-    if (hn_engine_open(path, &o, &e->e, &dg) != HONE_OK) {
+    const hone_status s = e ? open_engine(path, opts, e, &dg) : HN_NOMEM(&dg);
+    if (s != HONE_OK) {
         free(e);
         return hn_api_fail(err, &dg, NULL);
     }
-    hn_digest_text(hn_engine_file_payload(hn_engine_get_file(e->e)), e->payload);
     *ret = e;
     return HONE_OK;
 }
@@ -49,7 +69,7 @@ void hone_engine_free(hone_engine *e)
 
 int hone_engine_io_count(const hone_engine *e)
 {
-    return (int)hn_engine_get_plan(e->e)->n_io;
+    return !e ? 0 : (int)hn_engine_get_plan(e->e)->n_io;
 }
 
 /* The symbol that an extent's register belongs to. */
@@ -71,8 +91,9 @@ static bool is_constant(const hn_plan *p, uint32_t reg)
 
 hone_status hone_engine_io(const hone_engine *e, int i, hone_io *ret, hone_error **err)
 {
+    if (!e || !ret) return hn_api_misuse(err, "an engine and a place for the description are needed");
     const hn_plan *p = hn_engine_get_plan(e->e);
-    if (i < 0 || (uint32_t)i >= p->n_io) return misuse(err, "there is no such input or output");
+    if (i < 0 || (uint32_t)i >= p->n_io) return hn_api_misuse(err, "there is no such input or output");
     const hn_plan_io *io = &p->io[i];
     memset(ret, 0, sizeof *ret);
     ret->name = hn_plan_str(p, io->name);
@@ -89,37 +110,43 @@ hone_status hone_engine_io(const hone_engine *e, int i, hone_io *ret, hone_error
 
 int hone_engine_find_io(const hone_engine *e, const char *name)
 {
-    return hn_engine_find_io(e->e, name);
+    return e && name ? hn_engine_find_io(e->e, name) : -1;
 }
 
 const char *hone_engine_manifest(const hone_engine *e)
 {
-    return hn_engine_file_manifest(hn_engine_get_file(e->e));
+    return !e ? "" : hn_engine_file_manifest(hn_engine_get_file(e->e));
 }
 
 const char *hone_engine_payload(const hone_engine *e)
 {
-    return e->payload;
+    return !e ? "" : e->payload;
 }
 
 int64_t hone_engine_bytes(const hone_engine *e)
 {
-    return (int64_t)hn_engine_file_bytes(hn_engine_get_file(e->e));
+    return !e ? 0 : (int64_t)hn_engine_file_bytes(hn_engine_get_file(e->e));
 }
 
 /* ---- contexts ---- */
+static const char no_context[] = "a context is needed";
+
+static hone_status create(hone_engine *e, const hone_context_options *given, hone_context *c, hn_diag *dg)
+{
+    static const hone_context_options dflt = HONE_CONTEXT_OPTIONS_INIT;
+    hone_context_options opts;
+    HN_TRY(hn_api_options(&opts, &dflt, sizeof opts, given, dg));
+    const hn_context_opts o = { .max_threads = opts.threads, .profile = 0, .memory_ceiling = opts.memory_ceiling };
+    return hn_context_create(e->e, &o, &c->c, dg);
+}
+
 hone_status hone_context_create(hone_engine *e, const hone_context_options *opts, hone_context **ret, hone_error **err)
 {
     hn_diag dg = { 0 };
-    if (!e || !ret) return misuse(err, "an engine and a place for the context are needed");
+    if (!e || !ret) return hn_api_misuse(err, "an engine and a place for the context are needed");
     hone_context *c = calloc(1, sizeof *c);
-    if (!c) {
-        HN_NOMEM(&dg);
-        return hn_api_fail(err, &dg, NULL);
-    }
-    const hn_context_opts o = { .max_threads = opts ? opts->threads : 0, .profile = 0,
-                                .memory_ceiling = opts ? opts->memory_ceiling : 0 };
-    if (hn_context_create(e->e, &o, &c->c, &dg) != HONE_OK) {
+    const hone_status s = c ? create(e, opts, c, &dg) : HN_NOMEM(&dg);
+    if (s != HONE_OK) {
         free(c);
         return hn_api_fail(err, &dg, NULL);
     }
@@ -137,48 +164,98 @@ void hone_context_free(hone_context *c)
 hone_status hone_context_set_shape(hone_context *c, int io, int rank, const int64_t *dim, hone_error **err)
 {
     hn_diag dg = { 0 };
+    if (!c || (rank > 0 && !dim)) return hn_api_misuse(err, "a context and a shape are needed");
     return hn_context_set_input_shape(c->c, io, rank, dim, &dg) ? hn_api_fail(err, &dg, NULL) : HONE_OK;
+}
+
+hone_status hone_context_choose_shapes(hone_context *c, hone_error **err)
+{
+    hn_diag dg = { 0 };
+    if (!c) return hn_api_misuse(err, no_context);
+    return hn_context_choose_shapes(c->c, &dg) ? hn_api_fail(err, &dg, NULL) : HONE_OK;
 }
 
 hone_status hone_context_prepare(hone_context *c, hone_error **err)
 {
     hn_diag dg = { 0 };
+    if (!c) return hn_api_misuse(err, no_context);
     return hn_context_prepare(c->c, &dg) ? hn_api_fail(err, &dg, NULL) : HONE_OK;
 }
 
 hone_status hone_context_shape(const hone_context *c, int io, int *ret_rank, int64_t *ret_dim, hone_error **err)
 {
     hn_diag dg = { 0 };
+    if (!c || !ret_rank || !ret_dim) return hn_api_misuse(err, "a context and places for rank and extents are needed");
     return hn_context_shape(c->c, io, ret_rank, ret_dim, &dg) ? hn_api_fail(err, &dg, NULL) : HONE_OK;
 }
 
 hone_status hone_context_bind(hone_context *c, int io, void *data, size_t capacity_bytes, hone_error **err)
 {
     hn_diag dg = { 0 };
+    if (!c) return hn_api_misuse(err, no_context);
     return hn_context_bind(c->c, io, data, capacity_bytes, &dg) ? hn_api_fail(err, &dg, NULL) : HONE_OK;
 }
 
 const void *hone_context_output(const hone_context *c, int io, size_t *ret_bytes)
 {
-    const int64_t n = hn_context_io_bytes(c->c, io);
+    const int64_t n = c ? hn_context_io_bytes(c->c, io) : -1;
     if (ret_bytes) *ret_bytes = n < 0 ? 0 : (size_t)n;
-    return hn_context_output_data(c->c, io);
+    return c ? hn_context_output_data(c->c, io) : NULL;
+}
+
+static hone_status make_input(const hone_context *c, int io, uint64_t seed, hone_tensor *ret, hn_str *note, hn_diag *dg)
+{
+    const hn_plan *p = hn_engine_get_plan(hn_context_engine(c->c));
+    hone_tensor t = { 0 };
+    int64_t n = 1;
+    HN_TRY(hn_context_shape(c->c, io, &t.rank, t.dim, dg));
+    const hn_plan_io *x = &p->io[io];
+    if (x->flags != HN_IO_INPUT) return HN_RAISE(dg, HONE_E_INVALID, "\"%s\" is an output", hn_plan_str(p, x->name));
+    bool fits = true;
+    for (int a = 0; a < t.rank; a++) fits &= !__builtin_mul_overflow(n, t.dim[a], &n);
+    const int64_t bytes = fits ? hn_dtype_bytes((hn_dtype)x->dtype, n) : -1;
+    if (bytes < 0)
+        return HN_RAISE(dg, HONE_E_LIMIT, "input \"%s\" has more bytes than there are", hn_plan_str(p, x->name));
+    t.dtype = (hone_dtype)x->dtype;
+    t.bytes = (size_t)bytes;
+    t.data = calloc(1, t.bytes + 1);
+    if (!t.data) return HN_NOMEM(dg);
+    hn_api_fill(hn_plan_str(p, x->name), io, (hn_dtype)x->dtype, n, x->hint, seed, t.data, note);
+    *ret = t;
+    return HONE_OK;
+}
+
+hone_status hone_context_make_input(const hone_context *c, int io, uint64_t seed, hone_tensor *ret, char **ret_note,
+                                    hone_error **err)
+{
+    hn_diag dg = { 0 };
+    hn_str note = { 0 };
+    if (!c || !ret) return hn_api_misuse(err, "a context and a place for the tensor are needed");
+    hone_status s = make_input(c, io, seed, ret, &note, &dg);
+    if (s == HONE_OK && ret_note && !(*ret_note = hn_api_string(&note))) {
+        hone_tensor_free(ret);
+        s = HN_NOMEM(&dg);
+    }
+    hn_str_done(&note);
+    return s == HONE_OK ? s : hn_api_fail(err, &dg, NULL);
 }
 
 hone_status hone_context_run(hone_context *c, hone_error **err)
 {
     hn_diag dg = { 0 };
+    if (!c) return hn_api_misuse(err, no_context);
     return hn_context_run(c->c, &dg) ? hn_api_fail(err, &dg, NULL) : HONE_OK;
 }
 
 void hone_context_cancel(hone_context *c)
 {
-    hn_context_cancel(c->c);
+    if (c) hn_context_cancel(c->c);
 }
 
 hone_status hone_context_set_profiling(hone_context *c, bool on, hone_error **err)
 {
     hn_diag dg = { 0 };
+    if (!c) return hn_api_misuse(err, no_context);
     return hn_context_set_profiling(c->c, on, &dg) ? hn_api_fail(err, &dg, NULL) : HONE_OK;
 }
 
@@ -211,6 +288,7 @@ hone_status hone_context_profile_json(const hone_context *c, char **ret, hone_er
 {
     hn_str s = { 0 };
     hn_json j;
+    if (!c || !ret) return hn_api_misuse(err, "a context and a place for the text are needed");
     const hn_plan *p = hn_engine_get_plan(hn_context_engine(c->c));
     hn_json_init(&j, &s, true);
     hn_json_array(&j);

@@ -84,6 +84,7 @@ static const char **build_args(hn_arena *a, const hone_model_options *m, const h
         const char *flag, *value;
     } words[] = { { "--threads", b->threads > 0 ? hn_arena_printf(a, "%d", b->threads) : NULL },
                   { "--opt-level", b->opt_level >= 0 ? hn_arena_printf(a, "%d", b->opt_level) : NULL },
+                  { "--workspace", b->workspace_bytes > 0 ? hn_arena_printf(a, "%lld", (long long)(b->workspace_bytes >> 20)) : NULL },
                   { "--timing-cache", b->timing_cache }, { "--cache-dir", b->cache_dir } };
     for (int i = 0; i < HN_COUNT(words); i++) {
         if (!words[i].value) continue;
@@ -222,24 +223,32 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
     return s;
 }
 
-hone_status hone_tune(const char *model_path, const hone_model_options *model_opts, const hone_tune_options *opts,
+static hone_status check_options(const hone_model_options *m, const hone_tune_options *o, const char *engine_path, hn_diag *dg)
+{
+    static const hone_model_options dflt = HONE_MODEL_OPTIONS_INIT;
+    hone_model_options mo;
+    HN_TRY(hn_api_options(&mo, &dflt, sizeof mo, m, dg));
+    if (o->metric && strcmp(o->metric, "rel_l2") != 0)
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "metric \"%s\" is not there yet; \"rel_l2\" is", o->metric);
+    if (mo.n_value > 0)
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "tuning takes no values of inputs: its trials read the model anew");
+    if (!engine_path && !o->dry_run) return HN_RAISE(dg, HONE_E_INVALID, "a path for the engine is needed");
+    return HONE_OK;
+}
+
+hone_status hone_tune(const char *model_path, const hone_model_options *model_opts, const hone_tune_options *given,
                       const char *engine_path, hone_report **ret_report, hone_error **err)
 {
     static const hone_tune_options dflt = HONE_TUNE_OPTIONS_INIT;
+    hone_tune_options opts;
     hn_diag dg = { 0 };
     hone_model *m = NULL;
-    if (!opts) opts = &dflt;
+    if (hn_api_options(&opts, &dflt, sizeof opts, given, &dg) || check_options(model_opts, &opts, engine_path, &dg))
+        return hn_api_fail(err, &dg, NULL);
     const hone_status loaded = hone_model_load(model_path, model_opts, &m, err);
     if (loaded != HONE_OK) return loaded;
     hn_arena *a = hn_arena_create();
-    hone_status s = a ? HONE_OK : HN_NOMEM(&dg);
-    if (s == HONE_OK && opts->metric && strcmp(opts->metric, "rel_l2") != 0)
-        s = HN_RAISE(&dg, HONE_E_UNSUPPORTED, "metric \"%s\" is not there yet; \"rel_l2\" is", opts->metric);
-    if (s == HONE_OK && model_opts && model_opts->size >= sizeof *model_opts && model_opts->n_value > 0)
-        s = HN_RAISE(&dg, HONE_E_UNSUPPORTED, "tuning takes no values of inputs: its trials read the model anew");
-    if (s == HONE_OK && !engine_path && !opts->dry_run)
-        s = HN_RAISE(&dg, HONE_E_INVALID, "a path for the engine is needed");
-    if (s == HONE_OK) s = tune(a, m, model_opts, opts, engine_path, ret_report, &dg);
+    const hone_status s = a ? tune(a, m, model_opts, &opts, engine_path, ret_report, &dg) : HN_NOMEM(&dg);
     hone_model_free(m);
     if (a) hn_arena_destroy(a);
     return s == HONE_OK ? s : hn_api_fail(err, &dg, NULL);

@@ -133,15 +133,40 @@ static int64_t usual_extent(const hn_tdesc *d, int axis)
     return d->rank == 4 ? IMAGE : OTHER;
 }
 
-static void expect_usual_extents(hn_graph *g)
+static bool is_unbounded(const hn_sym *s)
 {
+    return s->min <= 1 && s->max == INT64_MAX && s->opt == 1;
+}
+
+static hone_status expect_usual_extents(hn_job *b, hn_diag *dg)
+{
+    hn_graph *g = b->g;
+    const int n = hn_sym_count(g->syms);
+    int64_t *value = HN_NEW_N(b->a, int64_t, n + 1);
+    if (!value) return HN_NOMEM(dg);
+    for (int i = 0; i < n; i++) value[i] = hn_sym_get(g->syms, hn_sym_at(g->syms, i))->opt;
     for (int i = 0; i < g->n_in; i++)
         for (int a = 0; a < g->in[i]->type.rank; a++) {
             const hn_tdesc *d = &g->in[i]->type;
-            hn_sym *s = hn_dim_is_const(d->dim[a]) ? NULL : hn_sym_get(g->syms, d->dim[a]);
-            const bool bounded = !s || s->min > 1 || s->max != INT64_MAX || s->opt != 1;
-            if (!bounded) s->opt = usual_extent(d, a);
+            const hn_sym *s = hn_dim_is_const(d->dim[a]) ? NULL : hn_sym_get(g->syms, d->dim[a]);
+            for (int k = 0; s && k < n; k++)
+                if (hn_sym_at(g->syms, k) == d->dim[a] && is_unbounded(s)) value[k] = usual_extent(d, a);
         }
+    if (hn_input_extents(g, value, NULL) != HONE_OK) return HONE_OK; /* whoever runs it will say which extents there are */
+    for (int i = 0; i < n; i++) {
+        hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
+        if (s->kind == HN_SYM_INPUT && is_unbounded(s)) s->opt = value[i];
+    }
+    return HONE_OK;
+}
+
+static hone_status read_hints(hn_job *b, hn_diag *dg)
+{
+    uint32_t *hint = HN_NEW_N(b->a, uint32_t, b->g->n_in + 1);
+    if (!hint) return HN_NOMEM(dg);
+    for (int i = 0; i < b->g->n_in; i++) hint[i] = hn_input_hint(b->g->in[i]);
+    b->hint = hint;
+    return HONE_OK;
 }
 
 static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag *dg)
@@ -149,7 +174,8 @@ static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag 
     b->report->n_node_in = hn_graph_count_nodes(b->g);
     if (b->o->timing_cache) HN_TRY(hn_timing_open(b->a, b->o->timing_cache, b->o->frozen, &b->timing, dg));
     hn_timing_settle_peaks(b->timing, &b->target, b->o->frozen);
-    expect_usual_extents(b->g);
+    HN_TRY(read_hints(b, dg));
+    HN_TRY(expect_usual_extents(b, dg));
     HN_TRY(run_passes(b, dg));
     HN_TRY(hn_layout_assign(b, b->g, dg));
     HN_TRY(hn_duplicate_cheap(b, b->g, dg));

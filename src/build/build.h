@@ -78,4 +78,15 @@ typedef struct hn_build_report {
 hone_status hn_build_engine(hn_arena *a, hn_graph *g, const hn_build_opts *o, void **ret_data, size_t *ret_bytes,
                             hn_build_report *ret, hn_diag *dg);
 
+/* ---- what inputs want when nobody says (inputs.c) ---- */
+/** Which values of an input of a model as imported make sense: HN_HINT_* of engine/plan.h. */
+uint32_t hn_input_hint(const hn_value *v);
+/**
+ * Extents for open inputs at which every size of the model is there. value[i] belongs to symbol i: what it holds is kept where
+ * it works, and else replaced for symbols that no profile bounds.
+ *
+ * Errors: HONE_E_SHAPE no usual extent works: names a tensor without a size and the axes to give
+ */
+hone_status hn_input_extents(const hn_graph *g, int64_t *value, hn_diag *dg);
+
 #endif

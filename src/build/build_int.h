@@ -55,6 +55,7 @@ typedef struct hn_job {
     const hn_target *t; /* of this job: as many cores as the engine has threads, peaks from the timing cache */
     hn_target target;
     hn_graph *g;
+    const uint32_t *hint; /* of every input, from before the passes */
     hn_knobs *knobs;
     hn_compile_pool *pool;
     hn_build_report *report;

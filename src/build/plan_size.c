@@ -146,6 +146,7 @@ void hn_plan_bind_inputs(hn_planner *p, hn_graph *g)
         }
         const uint32_t io = hn_pb_input(p->pb, v->name, v->type.dtype, (uint32_t)v->type.rank, reg);
         p->buf[v->id] = hn_pb_io_buf(p->pb, io);
+        hn_pb_input_hint(p->pb, io, p->b->hint[i]);
         for (int a = 0; a < v->type.rank; a++)
             if (!hn_dim_is_const(v->type.dim[a])) bind_axis(p, io, (uint32_t)a, v->type.dim[a], reg[a]);
     }

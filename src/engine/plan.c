@@ -23,7 +23,7 @@ static void hash_tables(hn_hasher *h, const hn_plan *p)
 {
     for (uint32_t i = 0; i < p->n_io; i++) {
         hn_plan_io x = p->io[i];
-        x.name = 0;
+        x.name = x.hint = 0;
         hn_hasher_bytes(h, &x, sizeof(x));
     }
     for (uint32_t i = 0; i < p->n_sym; i++) {

@@ -67,8 +67,11 @@ typedef struct hn_plan_io {
     uint32_t dim[HN_PLAN_MAX_RANK]; /* registers. Inputs: a constant is a fixed extent, any other register is
                                        the symbol's */
     uint32_t buf;                   /* of kind HN_BUF_INPUT or HN_BUF_OUTPUT */
-    uint32_t pad;
+    uint32_t hint;                  /* inputs: which values make sense, when a caller has to make some up */
 } hn_plan_io;
+
+/* Values of hint; HN_HINT_BELOW + n stands for indices from 0 to n. Numbers reach files. */
+enum { HN_HINT_NONE = 0, HN_HINT_ONES = 1, HN_HINT_BELOW = 2 };
 
 /** An input symbol: what profiles bound. reg must be written by the prefix; io and axis say where the caller
  * meets it. */

@@ -379,6 +379,11 @@ uint32_t hn_pb_input(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, 
     return io_new(b, name, HN_IO_INPUT, dtype, rank, dim);
 }
 
+void hn_pb_input_hint(hn_pb *b, uint32_t io, uint32_t hint)
+{
+    if (io < (uint32_t)b->io.n) b->io.at[io].hint = hint;
+}
+
 uint32_t hn_pb_output(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim)
 {
     return io_new(b, name, HN_IO_OUTPUT, dtype, rank, dim);

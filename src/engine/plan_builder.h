@@ -55,6 +55,8 @@ bool hn_pb_in_prefix(const hn_pb *b, uint32_t reg);
  * from dims and dtype in the prefix (outputs whose dims are known only while running pass their own with
  * GROWS). */
 uint32_t hn_pb_input(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim);
+/** What made-up values of an input should be (HN_HINT_*). */
+void hn_pb_input_hint(hn_pb *b, uint32_t io, uint32_t hint);
 uint32_t hn_pb_output(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim);
 /** An output sized while running: dims registers are written by segments; size is the byte register for
  * ALLOC. */

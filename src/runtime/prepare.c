@@ -103,8 +103,7 @@ static hone_status set_sizes(hn_context *c, hn_diag *dg)
             continue;
         const int64_t bytes = c->reg[p->buf[i].size];
         if (bytes < 0 && kind != HN_BUF_ARENA) /* else an error where a step uses it: branches not taken do not matter */
-            return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, i),
-                            (long long)bytes);
+            return hn_negative_size(c, i, bytes, dg);
         c->buf[i].bytes = bytes;
     }
     for (uint32_t k = 0; k < c->engine->n_carried; k++) {

@@ -18,8 +18,8 @@ static hone_status bad_part(const hn_context *c, uint32_t buf, hn_diag *dg)
 
 static hone_status bad_size(const hn_context *c, uint32_t buf, hn_diag *dg)
 {
-    return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, buf),
-                    (long long)c->buf[buf].bytes);
+    hn_negative_size(c, buf, c->buf[buf].bytes, dg);
+    return HONE_E_SHAPE;
 }
 
 /* Address and size of a buffer now. */
@@ -125,9 +125,7 @@ static hone_status grow(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep
 {
     hn_buf_state *const st = &c->buf[buf];
 
-    if (bytes < 0)
-        return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, buf),
-                        (long long)bytes);
+    if (bytes < 0) return hn_negative_size(c, buf, bytes, dg);
     const hn_io_state *io = c->plan->buf[buf].kind == HN_BUF_OUTPUT ? &c->io[c->plan->buf[buf].ref] : NULL;
     if (!io || !io->bound) {
         HN_TRY(hn_heap_resize(c, buf, bytes, keep, dg));

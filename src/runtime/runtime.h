@@ -85,6 +85,13 @@ hone_status hn_context_set_input_shape(hn_context *c, int io, int rank, const in
  */
 hone_status hn_context_prepare(hn_context *c, hn_diag *dg);
 /**
+ * Give inputs that have no shape one that works, and prepare: extents that other inputs fix are kept, the rest are the least of
+ * some usual ones that leave every tensor a size.
+ *
+ * Errors: as hn_context_prepare; HONE_E_SHAPE none of them works
+ */
+hone_status hn_context_choose_shapes(hn_context *c, hn_diag *dg);
+/**
  * Shape of an input or output. Outputs: after prepare; those whose size is known only while running, after
  * run.
  *

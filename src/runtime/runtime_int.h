@@ -69,6 +69,8 @@ hone_status hn_shape_run(hn_context *c, uint32_t first, uint32_t n, hn_diag *dg)
 hone_status hn_heap_resize(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep, hn_diag *dg);
 /** Memory for outputs whose size is known and that are not bound; checks sizes of bound ones. */
 hone_status hn_outputs_ready(hn_context *c, hn_diag *dg);
+/** HONE_E_SHAPE: a tensor would have a negative size; the hint names the extents that can be given. */
+hone_status hn_negative_size(const hn_context *c, uint32_t buf, int64_t bytes, hn_diag *dg);
 /** Name of buffer's tensor for messages. */
 const char *hn_buf_name(const hn_context *c, uint32_t buf);
 
