@@ -97,9 +97,10 @@ void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
     hn_tensor *in = calloc((size_t)g->n_in + 1, sizeof *in), *got = calloc((size_t)g->n_out + 1, sizeof *got);
     hn_tensor *want = calloc((size_t)g->n_out + 1, sizeof *want), *own = calloc((size_t)g->n_out + 1, sizeof *own);
     for (int i = 0; i < g->n_in; i++) {
-        const hn_tdesc d = concrete(g, &g->in[i]->type, o->sym);
+        const hn_tdesc d = o->in ? o->in[i].type : concrete(g, &g->in[i]->type, o->sym);
         CHECK_OK(hn_tensor_init(&in[i], &d, &dg), &dg);
-        fill(&in[i], &rng);
+        if (o->in) memcpy(in[i].data, o->in[i].data, in[i].bytes);
+        else fill(&in[i], &rng);
     }
     evaluate(g, in, want, own, o->fails);
     hn_target t;

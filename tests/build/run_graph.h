@@ -11,6 +11,7 @@ typedef struct hn_run_opts {
     int64_t sym;            /* extent for every symbol; 0: its opt */
     double tol;             /* relative L2 bound; 0: 1e-5 */
     uint64_t seed;
+    const hn_tensor *in;    /* inputs, in order; NULL: random ones */
     const char *fails;      /* the run must fail, as evaluation does, with a message that holds this; NULL: neither does */
 } hn_run_opts;
 
