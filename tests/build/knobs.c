@@ -16,6 +16,8 @@
 #define MATMUL     "in x f32[2,40,48]  in y f32[2,48,96]\nm = matmul(x, y)\nout m"
 #define INT8       "in x u8[40,64]  const w i8[64,160]\nm = matmul_int(x, w)\nout m"
 #define INT8_WIDE  "in x u8[40,64]  const w i8[64,2048]\nm = matmul_int(x, w)\nout m"
+#define QUANTISED  "in x u8[1,16,14,14]  const w i8[64,16,3,3]  const s f32[] = {0.1}  const t f32[] = {0.2}\n" \
+                   "a = dequantize(x, s)  b = dequantize(w, t)  c = conv(a, b)\nout c"
 #define CONV_INT8  "in x u8[1,16,14,14]  const w i8[64,16,3,3]\nc = conv_int(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
 #define CONV                                                                                                              \
     "in x f32[1,16,14,14]  const w f32[64,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  r = relu(c)\nout r"
@@ -95,6 +97,7 @@ static const struct row {
     { "tactic:attention", ATTENTION, "", { "0", "1" } },
     { "tactic:recurrent", LSTM, "", { "0", "1" } },
     { "tactic:transpose", TRANSPOSE, "", { "0", "1" } },
+    { "pass:quantized", QUANTISED, "", { "0", "1" } },
     { "pass:absorb_pad", PADDED, "", { "0", "1" } },
     { "pass:absorb_input", SCALED, "", { "0", "1" } },
     { "pass:flatten_matmul", BATCHED, "", { "0", "1" } },

@@ -234,12 +234,18 @@ TEST(depthwise_refuses)
 #define BYTES "conv_int8_dot__cpu"
 
 /* Signs and zero points in every pairing, sums left as they are: equal to the last bit. */
-static void bytes_check(hn_test *t, const char *x, const char *w, const char *zeros, const char *attrs, const char *layout,
-                        const char *plain)
+static void bytes_check_with(hn_test *t, const char *x, const char *w, const char *zeros, const char *attrs,
+                             const char *layout, const char *plain, const char *tactic)
 {
     const char *names = strstr(zeros, " bz ") ? "x, w, a, bz" : strstr(zeros, " a ") ? "x, w, a" : "x, w";
     const char *text = hn_arena_printf(t->arena, "in x %s  in w %s%s\nc = conv_int(%s) {%s}\nout c", x, w, zeros, names, attrs);
-    fast_check(t, &(fast_case){ .text = text, .root = "conv_int", .layout = layout, .plain = plain, .tol = 1e-12 }, BYTES);
+    fast_check(t, &(fast_case){ .text = text, .root = "conv_int", .layout = layout, .plain = plain, .tol = 1e-12 }, tactic);
+}
+
+static void bytes_check(hn_test *t, const char *x, const char *w, const char *zeros, const char *attrs, const char *layout,
+                        const char *plain)
+{
+    bytes_check_with(t, x, w, zeros, attrs, layout, plain, BYTES);
 }
 
 TEST(bytes_three_by_three)
@@ -304,12 +310,43 @@ TEST(bytes_symbolic)
     }
 }
 
+#define DEPTHWISE_BYTES "depthwise_int8_columns__cpu"
+
+static void depthwise_bytes(hn_test *t, const char *x, const char *w, const char *zeros, const char *attrs)
+{
+    bytes_check_with(t, x, w, zeros, attrs, "acdb", NULL, DEPTHWISE_BYTES);
+}
+
+TEST(bytes_depthwise)
+{
+    depthwise_bytes(t, "u8[2,40,13,15]", "i8[40,1,3,3]", "  in a u8[1]", "group=40, pad_begin=[1,1], pad_end=[1,1]");
+    depthwise_bytes(t, "i8[1,33,9,9]", "i8[33,1,3,3]", "  in a i8[1]", "group=33, stride=[2,2], pad_end=[1,1]");
+    depthwise_bytes(t, "u8[1,16,7,7]", "u8[16,1,5,5]", "  in a u8[1]  in bz u8[16]", "group=16, pad_begin=[2,2], pad_end=[2,2]");
+    depthwise_bytes(t, "i8[1,5,12,10]", "u8[5,1,3,2]", "  in a i8[1]  in bz u8[1]", "group=5, stride=[1,3]");
+    depthwise_bytes(t, "u8[1,20,30,11]", "i8[20,1,5,3]", "",
+                    "group=20, stride=[3,1], dilation=[2,3], pad_begin=[4,2], pad_end=[3,2]");
+    bytes_check_with(t, "u8[2,20,31]", "i8[20,1,7]", "  in a u8[1]", "group=20, pad_begin=[3], pad_end=[3]", "acb", NULL,
+                     DEPTHWISE_BYTES);
+}
+
+TEST(bytes_depthwise_symbolic)
+{
+    static const char text[] = "sym h [1,14,99]\nin x u8[2,24,h,h]  in w i8[24,1,3,3]  in a u8[1]\n"
+                               "c = conv_int(x, w, a) {group=24, pad_begin=[1,1], pad_end=[1,1]}\nout c";
+    for (int64_t s = 1; s <= 31; s += 3)
+        fast_check(t, &(fast_case){ .text = text, .root = "conv_int", .layout = "acdb", .sym = s, .tol = 1e-12 },
+                   DEPTHWISE_BYTES);
+}
+
 /* Reads past an end show in the interpreter alone. */
 TEST(bytes_interpreted)
 {
     fast_every(t, &(fast_case){ .text = "in x i8[2,5,6,7]  in w i8[9,5,3,3]  in a i8[1]\n"
                                         "c = conv_int(x, w, a) {pad_begin=[1,1], pad_end=[1,1]}\nout c",
                                 .root = "conv_int", .layout = "acdb", .tol = 1e-12, .n_point = 4 });
+    fast_every(t, &(fast_case){ .text = "in x u8[2,21,6,7]  in w i8[21,1,3,3]  in a u8[1]\n"
+                                        "c = conv_int(x, w, a) {group=21, pad_begin=[1,1], pad_end=[1,1]}\nout c",
+                                .root = "conv_int", .layout = "acdb", .tol = 1e-12, .n_point = 6 });
     fast_every(t, &(fast_case){ .text = "in x u8[2,8,6,7]  in w i8[20,8,2,2]\nc = conv_int(x, w)\nout c",
                                 .root = "conv_int", .layout = "acdb", .tol = 1e-12, .n_point = 4 });
 }
@@ -373,5 +410,19 @@ TEST(bench_bytes)
     for (int i = 0; i < HN_COUNT(text); i++) {
         printf("%s\n", text[i]);
         fast_bench(t, &(fast_case){ .text = text[i], .root = "conv_int", .layout = "acdb" }, BYTES);
+    }
+}
+
+TEST(bench_bytes_depthwise)
+{
+    static const char *const text[] = {
+        "in x u8[1,128,56,56]  in w i8[128,1,3,3]  in a u8[1]\nc = conv_int(x, w, a) {group=128, pad_begin=[1,1], "
+        "pad_end=[1,1]}\nout c",
+        "in x u8[1,480,14,14]  in w i8[480,1,5,5]  in a u8[1]\nc = conv_int(x, w, a) {group=480, pad_begin=[2,2], "
+        "pad_end=[2,2]}\nout c",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        printf("%s\n", text[i]);
+        fast_bench(t, &(fast_case){ .text = text[i], .root = "conv_int", .layout = "acdb" }, DEPTHWISE_BYTES);
     }
 }
