@@ -159,12 +159,27 @@ static hn_value *x_gelu(hn_builder *b, hn_value *x, bool tanh_form)
     hn_value *t;
 
     if (tanh_form) {
-        hn_value *cube = x_mul(b, x_mul(b, x, x), x);
-        t = x_tanh(b, x_mul_k(b, x_add(b, x, x_mul_k(b, cube, 0.044715)), SQRT_2_PI));
+        hn_value *slope = x_add_k(b, x_mul_k(b, x_mul(b, x, x), 0.044715 * SQRT_2_PI), SQRT_2_PI);
+        t = x_tanh(b, x_mul(b, x, slope));
     } else {
         t = x_erf(b, x_mul_k(b, x, SQRT1_2));
     }
     return x_mul(b, x_mul_k(b, x, 0.5), x_add_k(b, t, 1));
+}
+
+/* Overflow of the power gives a result of -0, where the true one is below the smallest normal number. */
+static hn_value *x_silu(hn_builder *b, hn_value *x, double beta)
+{
+    hn_value *e = x_exp(b, x_mul_k(b, x, -beta));
+    return x_div(b, x, x_add_k(b, e, 1));
+}
+
+/* tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2). From x = 20 on the quotient rounds to 1 in double too. */
+static hn_value *x_mish(hn_builder *b, hn_value *x)
+{
+    hn_value *e = x_exp(b, x_min_k(b, x, 20));
+    hn_value *n = x_mul(b, e, x_add_k(b, e, 2));
+    return x_mul(b, x, x_div(b, n, x_add_k(b, n, 2)));
 }
 
 /* a (e^x - 1) */
@@ -184,10 +199,8 @@ static hn_value *build(hn_builder *b, const hn_node *n, hn_value *x)
     switch ((int)n->op) {
     case HN_OP_gelu:
         return x_gelu(b, x, hn_attr_i(n, "tanh") != 0);
-    case HN_OP_silu: {
-        const double beta = hn_attr_f(n, "beta");
-        return x_mul(b, x, x_sigmoid(b, beta == 1 ? x : x_mul_k(b, x, beta)));
-    }
+    case HN_OP_silu:
+        return x_silu(b, x, hn_attr_f(n, "beta"));
     case HN_OP_hard_swish:
         return x_mul(b, x, x_clip(b, x_add_k(b, x_mul_k(b, x, 1.0 / 6), 0.5), 0, 1));
     case HN_OP_hard_sigmoid:
@@ -209,7 +222,7 @@ static hn_value *build(hn_builder *b, const hn_node *n, hn_value *x)
     case HN_OP_softsign:
         return x_div(b, x, x_add_k(b, x_abs(b, x), 1));
     case HN_OP_mish:
-        return x_mul(b, x, x_tanh(b, x_softplus(b, x)));
+        return x_mish(b, x);
     case HN_OP_thresholded_relu:
         return x_select(b, x_gt_k(b, x, hn_attr_f(n, "alpha")), x, x_k(b, x, 0));
     default:

@@ -14,6 +14,19 @@ const hn_node *hn_found_op(hn_found *f, const hn_value *v, hn_op op)
     return n;
 }
 
+static bool is_noted(const hn_found *f, const hn_node *n)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->node[i] == n) return true;
+    return false;
+}
+
+const hn_node *hn_found_any(hn_found *f, const hn_value *v)
+{
+    const hn_node *n = hn_producer(v);
+    return n && is_noted(f, n) ? n : n ? hn_found_op(f, v, n->op) : NULL;
+}
+
 bool hn_scalar_operand(const hn_node *n, hn_value **ret_x, double *ret_c, int *ret_i)
 {
     const bool either = hn_op_of(n)->traits & HN_TRAIT_COMMUTATIVE;
@@ -81,10 +94,31 @@ hn_value *hn_found_square(hn_found *f, hn_value *v)
     return NULL;
 }
 
-static bool is_noted(const hn_found *f, const hn_node *n)
+/* The reduced axes are there as 1s. */
+static bool keeps_axes(const hn_value *v, const hn_value *x, const int64_t *axes, int n)
 {
-    for (int i = 0; i < f->n; i++)
-        if (f->node[i] == n) return true;
+    if (v->type.rank != x->type.rank) return false;
+    for (int i = 0, k = 0; i < v->type.rank; i++) {
+        const bool gone = k < n && axes[k] == i;
+        if (v->type.dim[i] != (gone ? 1 : x->type.dim[i])) return false;
+        k += gone;
+    }
+    return true;
+}
+
+bool hn_found_reduced(hn_found *f, hn_value *v, hn_op op, hn_value **ret_x, const int64_t **ret_axes, int *ret_n)
+{
+    const int was = f->n;
+    hn_value *at = v;
+    const hn_node *unsqueeze = hn_found_op(f, v, HN_OP_reshape);
+    if (unsqueeze) at = hn_in(unsqueeze, 0);
+    const hn_node *n = hn_found_op(f, at, op);
+    if (n) *ret_axes = hn_attr_is(n, "axes", ret_n);
+    if (n && *ret_n > 0 && keeps_axes(v, hn_in(n, 0), *ret_axes, *ret_n)) {
+        *ret_x = hn_in(n, 0);
+        return true;
+    }
+    f->n = was;
     return false;
 }
 

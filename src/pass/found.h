@@ -26,6 +26,8 @@ const hn_node *hn_found_op(hn_found *f, const hn_value *v, hn_op op);
 const hn_node *hn_found_with_scalar(hn_found *f, const hn_value *v, hn_op op, hn_value **ret_x, double *ret_c);
 /** The same, for a given number: c is what the nearest value of v's dtype to `want` is. */
 const hn_node *hn_found_with(hn_found *f, const hn_value *v, hn_op op, double want, hn_value **ret_x);
+/** The producer of v, whatever it is, noted once; NULL when it stands elsewhere or is none. */
+const hn_node *hn_found_any(hn_found *f, const hn_value *v);
 /** Through a cast that loses nothing, from a narrower float type; v itself otherwise. */
 hn_value *hn_found_through_widening(hn_found *f, hn_value *v);
 /** x's square, as x*x or x^2; NULL when v is none. */
@@ -39,6 +41,12 @@ void hn_found_origins(const hn_found *f, hn_builder *b);
 bool hn_is_number(const hn_value *v, double want);
 /** One number; the node's result has the type of its operand x. ret_i is which operand the number is. */
 bool hn_scalar_operand(const hn_node *n, hn_value **ret_x, double *ret_c, int *ret_i);
+
+/**
+ * v = the reduction of *ret_x by that op, over at least one axis; the reduced axes are there as 1s, kept or put back by a
+ * reshape. The axes are the reduction's own list.
+ */
+bool hn_found_reduced(hn_found *f, hn_value *v, hn_op op, hn_value **ret_x, const int64_t **ret_axes, int *ret_n);
 
 /* ---- normalisation over the last axes ---- */
 typedef struct hn_norm_form {

@@ -1,36 +1,16 @@
 /* The ways exporters spell x / sqrt(mean(x^2) + eps). */
 #include "pass/found.h"
 
-/* Trailing axes only, as layer_norm and rms_norm take them. */
-static bool trailing_axes(const hn_node *reduce, int *ret_axis)
+/* Reduced over trailing axes alone, as layer_norm and rms_norm take them. */
+static bool reduced(hn_found *f, hn_value *v, hn_op op, hn_value **ret_x, int *ret_axis)
 {
+    const int64_t *axes;
     int n;
-    const int64_t *axes = hn_attr_is(reduce, "axes", &n);
-    const int rank = hn_in(reduce, 0)->type.rank;
-    if (n < 1) return false;
+    if (!hn_found_reduced(f, v, op, ret_x, &axes, &n)) return false;
+    const int rank = (*ret_x)->type.rank;
     for (int i = 0; i < n; i++)
         if (axes[i] != rank - n + i) return false;
     *ret_axis = rank - n;
-    return true;
-}
-
-/* The reduced axes are there as 1s, kept or put back by a reshape. */
-static bool keeps_axes(const hn_value *v, const hn_value *x, int axis)
-{
-    if (v->type.rank != x->type.rank) return false;
-    for (int i = 0; i < v->type.rank; i++)
-        if (v->type.dim[i] != (i < axis ? x->type.dim[i] : 1)) return false;
-    return true;
-}
-
-static bool reduced(hn_found *f, hn_value *v, hn_op op, hn_value **ret_x, int *ret_axis)
-{
-    hn_value *at = v;
-    const hn_node *unsqueeze = hn_found_op(f, v, HN_OP_reshape);
-    if (unsqueeze) at = hn_in(unsqueeze, 0);
-    const hn_node *n = hn_found_op(f, at, op);
-    if (!n || !trailing_axes(n, ret_axis) || !keeps_axes(v, hn_in(n, 0), *ret_axis)) return false;
-    *ret_x = hn_in(n, 0);
     return true;
 }
 

@@ -9,7 +9,8 @@ static const hn_pipeline_step default_steps[] = {
     { "fold_constants", 0 }, { "fold_dims", 0 }, { "fold_identity", 0 },
     { "fold_neutral", 0 }, { "merge_reshape", 0 }, { "merge_cast", 0 }, { "merge_slice", 0 }, { "slice_gather", 0 },
     { "slice_concat", 0 }, { "merge_concat", 0 }, { "merge_equal", 0 },
-    { "fuse_layer_norm", 1 }, { "fuse_rms_norm", 1 }, { "fuse_attention", 1 },
+    { "fuse_layer_norm", 1 }, { "fuse_rms_norm", 1 }, { "fuse_softmax", 1 }, { "fuse_attention", 1 },
+    { "fuse_gelu", 1 }, { "fuse_silu", 1 },
     /* Down to what tactics take, and into a shape that suits them. */
     { "expand_composites", 2 }, { "fold_if", 2 }, { "fold_constants", 2 }, { "fold_dims", 2 }, { "fold_neutral", 2 },
     { "fold_unit_axes", 2 }, { "drop_broadcast", 2 }, { "cheaper_math", 2 }, { "merge_clip", 2 },

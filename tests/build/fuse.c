@@ -75,3 +75,26 @@ TEST(attention_of_undefined_rows)
         hn_check_graph(text, NULL);
     }
 }
+
+TEST(fuse_softmax_is_a_choice)
+{
+    knob_is_real("in x f32[6,40]\nm = reduce_max(x) {axes=[1]}  d = sub(x, m)  e = exp(d)  s = reduce_sum(e) {axes=[1]}  y = div(e, s)\nout y",
+                 "-fuse:softmax=0");
+}
+
+TEST(fuse_gelu_is_a_choice)
+{
+    knob_is_real("in x f32[6,40]  const three f32[] = {3}  const k f32[] = {0.044715}  const c f32[] = {0.797884583}\n"
+                 "const h f32[] = {0.5}  const one f32[] = {1}\n"
+                 "p = pow(x, three)  q = mul(p, k)  s = add(x, q)  u = mul(s, c)  e = tanh(u)  a = add(e, one)  m = mul(x, h)\n"
+                 "y = mul(m, a)\nout y",
+                 "-fuse:gelu=0");
+}
+
+TEST(fuse_silu_is_a_choice)
+{
+    knob_is_real("in x f32[6,40]\ns = sigmoid(x)  y = mul(x, s)\nout y", "-fuse:silu=0");
+    knob_is_real("in x f32[6,40]\ns = softplus(x)  u = tanh(s)  y = mul(x, u)\nout y", "-fuse:silu=0");
+    /* results of halves round by 2^-11 */
+    hn_check_graph("in x f16[6,40]\ns = sigmoid(x)  y = mul(x, s)\nout y", &(hn_run_opts){ .tol = 0x1p-11 });
+}
