@@ -13,7 +13,7 @@ static const hn_pipeline_step default_steps[] = {
     { "fuse_gelu", 1 }, { "fuse_silu", 1 },
     /* Down to what tactics take, and into a shape that suits them. */
     { "expand_composites", 2 }, { "fold_if", 2 }, { "fold_constants", 2 }, { "fold_dims", 2 }, { "fold_neutral", 2 },
-    { "fold_unit_axes", 2 }, { "drop_broadcast", 2 }, { "cheaper_math", 2 }, { "merge_clip", 2 },
+    { "fold_unit_axes", 2 }, { "drop_broadcast", 2 }, { "merge_scale", 2 }, { "cheaper_math", 2 }, { "merge_clip", 2 },
     { "merge_reshape", 2 }, { "merge_cast", 2 }, { "merge_slice", 2 }, { "slice_concat", 2 }, { "merge_concat", 2 },
     { "sink_transpose", 2 }, { "sink_reshape", 2 }, { "merge_transpose", 2 }, { "transpose_operand", 2 },
     { "flatten_matmul", 2 }, { "absorb_pad", 2 }, { "absorb_scale", 2 }, { "absorb_bias", 2 }, { "absorb_input", 2 },

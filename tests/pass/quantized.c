@@ -84,3 +84,35 @@ TEST(drop_requantize_does_not_fire)
     hn_graph *g;
     for (int i = 0; i < HN_COUNT(text); i++) CHECK_EQ(hn_test_pass(t, "drop_requantize", text[i], &g), 0);
 }
+
+TEST(merge_scale_fires)
+{
+    static const char *const text[] = {
+        "in x f32[2,3]  const k f32[3] = {2,0,-5}  const c f32[] = {3}\na = mul(x, k)\ny = div(a, c)\nout y",
+        "in x f32[2,3]  const k f32[] = {7}  const c f32[2,1] = {3,-2}\na = div(x, k)\ny = mul(c, a)\nout y",
+        "in x f32[2,3]  const k f32[] = {7}  const c f32[] = {3}\na = div(x, k)\ny = div(a, c)\nout y",
+        "in x f32[2,3]  const k f32[] = {7}  const d f32[3] = {1,0,-4}  const c f32[] = {3}\n"
+        "a = mul(x, k)\nb = sub(a, d)\ny = div(b, c)\nout y",
+        "in x f32[2,3]  const k f32[] = {7}\na = mul(x, k)\ny = reduce_sum(a) {axes=[1]}\nout y",
+        "in x f32[1,2,5,5]  const k f32[1] = {7}\na = mul(x, k)\n"
+        "y = avg_pool(a) {kernel=[2,2], stride=[2,2], pad_begin=[1,1], dim=[3,3]}\nout y",
+    };
+    hn_graph *g;
+    for (int i = 0; i < HN_COUNT(text); i++) CHECK_EQ(hn_test_pass(t, "merge_scale", text[i], &g), 1);
+}
+
+TEST(merge_scale_does_not_fire)
+{
+    static const char *const text[] = {
+        "in x f32[2,3]  const k f32[] = {7}  const c f32[] = {3}\na = mul(x, k)\ny = div(a, c)\nout y\nout a",
+        "in x f32[2,3]  const k f32[] = {7}  const c f32[] = {3}\na = mul(x, k)\ny = div(c, a)\nout y",
+        "in x f32[2,3]  const k f32[] = {1e20}  const c f32[] = {1e20}\na = mul(x, k)\ny = mul(c, a)\nout y",
+        "in x f32[2,3]  const k f32[] = {7}  const c f32[] = {inf}\na = mul(x, k)\ny = mul(c, a)\nout y",
+        "in x f32[2,3]  const k f32[] = {0}  const c f32[] = {3}\na = mul(x, c)\ny = div(a, k)\nout y",
+        "in x f32[2,3]  const k f32[4,1,1] = {1,2,3,4}  const c f32[] = {3}\na = mul(x, k)\ny = mul(c, a)\nout y",
+        "in x i32[2,3]  const k i32[] = {7}  const c i32[] = {3}\na = mul(x, k)\ny = div(a, c)\nout y",
+        "in x f32[2,3]  const k f32[3] = {1,2,3}\na = mul(x, k)\ny = reduce_sum(a) {axes=[1]}\nout y",
+    };
+    hn_graph *g;
+    for (int i = 0; i < HN_COUNT(text); i++) CHECK_EQ(hn_test_pass(t, "merge_scale", text[i], &g), 0);
+}
