@@ -345,6 +345,19 @@ static hn_group *group_to_follow(former *f, hn_node *n)
     return best;
 }
 
+/* Concatenation copies each operand anyway: views of it, and pointwise work that nobody else reads, happen on the way. */
+static void absorb_pieces(former *f, hn_group *g, hn_node *n)
+{
+    absorb_views(f, g, n);
+    for (int i = 0; i < n->n_in; i++) {
+        const hn_value *v = hn_in(n, i);
+        hn_group *p = group_of(f, v);
+        if (!p || p == g || p->dead || p->kind != HN_GROUP_REGION || role_of(p->root) != ROLE_POINTWISE) continue;
+        if (v->n_uses != 1 || count_outputs(f, p) != 1) continue;
+        if (knob(f, HN_KNOB_region_prologue, n)) group_merge(f, g, p);
+    }
+}
+
 static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
 {
     hn_group *best = group_to_follow(f, n);
@@ -371,6 +384,7 @@ static hone_status place(former *f, hn_node *n, hn_diag *dg)
     if (!g) return HN_NOMEM(dg);
     if (r == ROLE_VIEW) absorb_views(f, g, n);
     if (r == ROLE_BOTH) absorb_prologue(f, g, n);
+    if (n->op == HN_OP_concat) absorb_pieces(f, g, n);
     return HONE_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Expansion of resize, one axis after another. A place in the input is (o + shift) * num / den + base for
- * every coordinate rule. With known extents the taps are tables made here: a slice or a broadcast where the
+ * every coordinate rule. With known extents the taps are tables made here: a slice where the
  * pattern allows, up to MANY_TAPS gathers and a weighted sum, or a product with a dense matrix. With symbolic
  * extents the same tables are computed by index arithmetic in f64 (f32 would misplace ties), and in a loop
  * over taps where their number is not known.
@@ -97,28 +97,14 @@ static int64_t nearest_index(int64_t rule, double x, int64_t n)
     return i < 0 ? 0 : i > (double)(n - 1) ? n - 1 : (int64_t)i;
 }
 
-/* y = x[index] along the axis, as a view when the indices are evenly spaced or repeat evenly. */
+/* y = x[index] along the axis: a slice when the indices are evenly spaced. Elements that repeat are gathered too, although a
+ * broadcast between two reshapes would do: x keeps its rank, and with it the layout that images are stored in. */
 static hn_value *x_pick(hn_builder *b, hn_value *x, int axis, const int64_t *index, int64_t n)
 {
-    const int64_t extent = x->type.dim[axis], repeat = extent ? n / extent : 0;
     const int64_t step = n > 1 ? index[1] - index[0] : 1;
-    bool even = step >= 1, repeated = extent > 0 && n == extent * repeat && x->type.rank < HN_MAX_RANK;
-
-    for (int64_t i = 0; i < n; i++) {
-        even = even && index[i] == index[0] + i * step;
-        repeated = repeated && index[i] == i / repeat;
-    }
-    if (even) return x_slice_step(b, x, axis, index[0], step, n);
-    if (!repeated) return x_gather(b, x, hn_const_is(b, (int)n, index), axis);
-
-    hn_tdesc wide = x->type, flat = x->type;
-    flat.dim[axis] = n;
-    for (int i = x->type.rank; i > axis; i--)
-        wide.dim[i] = x->type.dim[i - 1];
-    wide.dim[axis] = extent;
-    wide.dim[axis + 1] = repeat;
-    return hn_reshape(b, hn_broadcast_to(b, x_unsqueeze(b, x, axis + 1), x->type.rank + 1, wide.dim),
-                      flat.rank, flat.dim);
+    bool even = step >= 1;
+    for (int64_t i = 0; i < n; i++) even = even && index[i] == index[0] + i * step;
+    return even ? x_slice_step(b, x, axis, index[0], step, n) : x_gather(b, x, hn_const_is(b, (int)n, index), axis);
 }
 
 static double kernel(const axis_job *j, double t)

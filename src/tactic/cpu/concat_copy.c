@@ -1,4 +1,4 @@
-/* Concatenation: one launch an operand, each copying it to its place in the result. */
+/* Concatenation: one launch an operand, each putting it, computed on the way where the region says how, in its place. */
 #include "tactic/cpu/loops.h"
 
 enum { P_LANES };
@@ -7,7 +7,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
     if (r->root->op != HN_OP_concat) return HN_FIT_OP;
-    if (r->g->n_node != 1) return HN_FIT_EPILOGUE;
+    if (r->g->n_out != 1 || r->g->out[0].value != r->root->out[0] || !hn_lower_can(r, r->root)) return HN_FIT_EPILOGUE;
     return hn_lower_dtype_ok(r->root->out[0]->type.dtype) ? HN_FIT_YES : HN_FIT_DTYPE;
 }
 
@@ -80,6 +80,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_concat_any_copy__cpu = {
-    .name = "concat_any_copy__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .name = "concat_any_copy__cpu", .rev = 2, .arch = HN_ARCH_X86_64,
     .fits = fits, .space = space, .cost = cost, .emit = emit,
 };
