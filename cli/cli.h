@@ -11,7 +11,7 @@
 /* Bits: an option says which commands take it. */
 enum {
     CLI_BUILD = 1, CLI_RUN = 2, CLI_BENCH = 4, CLI_TUNE = 8, CLI_KNOBS = 16, CLI_EXPLAIN = 32, CLI_INSPECT = 64,
-    CLI_VERIFY = 128, CLI_DOCTOR = 256
+    CLI_VERIFY = 128, CLI_DOCTOR = 256, CLI_TRIALS = 512
 };
 
 /** A subcommand: exit status is a hone_status; 2 (invalid argument) for misuse. */
@@ -22,7 +22,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_build, cli_run, cli_bench, cli_tune, cli_knobs, cli_explain, cli_inspect, cli_verify, cli_doctor,
-    cli_trtexec;
+    cli_trtexec, cli_trials;
 
 enum { CLI_MAX_IO = 256, CLI_MAX_NAMED = 64 };
 
@@ -37,9 +37,12 @@ typedef struct cli_options {
     int n_input;
     double seconds, budget_s, threshold;
     int iterations, streams, max_trials;
-    int64_t seed;
-    const char *strategy, *expression, *store, *metric;
-    bool json, worker, dry_run, resume, verbose, names;
+    int64_t seed, trial_memory_bytes;
+    const char *strategy, *expression, *store, *metric, *judge, *export_file, *import_file;
+    hone_accuracy accuracy[CLI_MAX_NAMED];
+    int n_accuracy;
+    double judge_bound, trial_timeout_s;
+    bool json, worker, dry_run, resume, verbose, names, judge_bounded;
 } cli_options;
 
 /** Parse argv (argv[0] is the subcommand). False: *ret_status holds the exit status (0 after --help). */

@@ -13,6 +13,22 @@ static const char *default_output(const char *model)
     return s;
 }
 
+/* Each knob that the build read, once, in the order of first reading. */
+static cJSON *knobs_read(const cJSON *report)
+{
+    cJSON *list = cJSON_CreateArray(), *seen = cJSON_CreateObject();
+    const cJSON *r;
+    cJSON_ArrayForEach(r, cJSON_GetObjectItem(report, "knobs_read"))
+    {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(r, "knob"));
+        if (cJSON_GetObjectItem(seen, name)) continue;
+        cJSON_AddTrueToObject(seen, name);
+        cJSON_AddItemToArray(list, cJSON_CreateString(name));
+    }
+    cJSON_Delete(seen);
+    return list;
+}
+
 static void print_summary(const cli_options *o, const hone_model *m, const char *path, const char *report)
 {
     cJSON *r = cJSON_Parse(report);
@@ -24,6 +40,7 @@ static void print_summary(const cli_options *o, const hone_model *m, const char 
         cJSON_AddNumberToObject(j, "nodes", hone_model_node_count(m));
         cJSON_AddNumberToObject(j, "build_s", build_s);
         cJSON_AddStringToObject(j, "payload", cJSON_GetStringValue(cJSON_GetObjectItem(r, "payload")));
+        cJSON_AddItemToObject(j, "knobs", knobs_read(r));
         if (o->verbose) cJSON_AddItemToObject(j, "report", cJSON_Duplicate(r, true));
         cli_print_json(j);
     } else {

@@ -1,6 +1,7 @@
 /* hone trtexec: the flags that scripts for trtexec have, said in our words and handed to build, tune, bench and run. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +20,8 @@ typedef struct shape {
 
 /* What the flags asked for, in our words. */
 typedef struct plan {
-    const char *onnx, *save, *load, *expression, *help_knob;
+    const char *onnx, *save, *load, *expression, *help_knob, *algorithm;
+    double threshold;
     words build, tune, bench; /* beside build, what tuning and measuring take; shapes and inputs come with them */
     shape shape[MAX_SHAPES];
     int n_shape;
@@ -73,7 +75,7 @@ static const flag flags[] = {
     { "tuningSearch", TO_TUNE, "--strategy" },
     { "tuningCacheFile", TO_TUNE, "--store" },
     { "continue", TO_TUNE, "--resume" },
-    { "accuracyThreshold", TO_TUNE, "--threshold" },
+    { "accuracyThreshold", SPECIAL, NULL },
     { "iterations", TO_BENCH, "--iterations" },
     { "duration", TO_BENCH, "--duration" },
     { "infStreams", TO_BENCH, "--streams" },
@@ -230,9 +232,17 @@ static const char *read_text(const char *path)
     return s;
 }
 
-static bool metric(plan *p, const char *v)
+/* Its losses in our metrics: cos is 1 - cosine, l2 the mean square, where ours is the root of it. */
+static bool add_bound(const plan *p, words *w)
 {
-    return add2(&p->tune, "--metric", strcmp(v, "lInf") == 0 ? "linf" : strcmp(v, "cos") == 0 ? "cosine" : v);
+    const char *name = p->algorithm ? p->algorithm : "l0";
+    char word[64];
+    if (p->threshold <= 0) return true;
+    const double loss = p->threshold;
+    if (strcmp(name, "cos") == 0) snprintf(word, sizeof word, "cosine=%.17g", 1 - loss);
+    else if (strcmp(name, "l2") == 0) snprintf(word, sizeof word, "l2=%.17g", sqrt(loss));
+    else snprintf(word, sizeof word, "%s=%.17g", strcmp(name, "lInf") == 0 ? "linf" : name, loss);
+    return add2(w, "--accuracy", word);
 }
 
 /* False: v does not fit. Flags that stand alone have v NULL. */
@@ -259,7 +269,8 @@ static bool special(plan *p, const char *name, const char *v)
     if (strcmp(name, "shapes") == 0) return take_shapes(p, v, 0, 2);
     if (strcmp(name, "loadInputs") == 0) return take_inputs(p, v);
     if (strcmp(name, "memPoolSize") == 0) return take_pools(p, v);
-    if (strcmp(name, "accuracyAlgorithm") == 0) return metric(p, v);
+    if (strcmp(name, "accuracyAlgorithm") == 0) return (p->algorithm = v);
+    if (strcmp(name, "accuracyThreshold") == 0) return (p->threshold = atof(v)) > 0;
     if (strcmp(name, "tuningTimeOut") == 0) return atof(v) <= 0 || add2(&p->tune, "--budget", v);
     p->tune_it = true;
     p->expression = strcmp(name, "tuneBuildRouteFile") == 0 ? read_text(v) : v;
@@ -322,7 +333,7 @@ static int make(const plan *p, const char *engine)
 {
     if (!p->tune_it) return call(&cli_build, p->onnx, &p->build, NULL, engine, p);
     words t = p->tune;
-    if (!add2(&t, "--search", p->expression) || (p->dry_run && !add(&t, "--dry-run"))) return HONE_E_NOMEM;
+    if (!add2(&t, "--search", p->expression) || !add_bound(p, &t) || (p->dry_run && !add(&t, "--dry-run"))) return HONE_E_NOMEM;
     return call(&cli_tune, p->onnx, &p->build, &t, engine, p);
 }
 

@@ -3,30 +3,55 @@
 
 #include <string.h>
 
-static void print_summary(const cli_options *o, const char *report, const char *engine)
+static double number(const cJSON *j, const char *key)
 {
-    cJSON *j = cJSON_Parse(report);
-    if (o->json) {
-        cli_print_json(j);
-        return;
-    }
-    const char *route = cJSON_GetStringValue(cJSON_GetObjectItem(j, "route"));
-    const cJSON *t, *s = cJSON_GetObjectItem(j, "speedup");
-    cJSON_ArrayForEach(t, cJSON_GetObjectItem(j, "trial_list"))
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(j, key));
+}
+
+static void print_trials(const cJSON *list)
+{
+    const cJSON *t;
+    cJSON_ArrayForEach(t, list)
     {
         const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(t, "reason"));
-        printf("%-12s %8.4f  %s%s%s\n", cJSON_GetStringValue(cJSON_GetObjectItem(t, "outcome")),
-               cJSON_GetNumberValue(cJSON_GetObjectItem(t, "ratio")), cJSON_GetStringValue(cJSON_GetObjectItem(t, "route")),
-               why && *why ? ": " : "", why ? why : "");
+        const char *route = cJSON_GetStringValue(cJSON_GetObjectItem(t, "route"));
+        const double ratio = number(t, "ratio");
+        char text[16] = "";
+        if (ratio > 0) snprintf(text, sizeof text, "%.4f", ratio);
+        printf("%-13s %8s  %s%s%s\n", cJSON_GetStringValue(cJSON_GetObjectItem(t, "outcome")), text,
+               *route ? route : "(the default)", why && *why ? ": " : "", why ? why : "");
     }
-    printf("%.0f trials; route: %s\n", cJSON_GetNumberValue(cJSON_GetObjectItem(j, "trials")),
-           route && *route ? route : "(the default: nothing was proven faster)");
-    if (s)
-        printf("speed-up %.3f, 95%% interval %.3f to %.3f\n", cJSON_GetNumberValue(s),
-               cJSON_GetNumberValue(cJSON_GetObjectItem(j, "speedup_lo")),
-               cJSON_GetNumberValue(cJSON_GetObjectItem(j, "speedup_hi")));
-    if (engine) printf("engine: %s\n", engine);
-    cJSON_Delete(j);
+}
+
+static void print_summary(const cli_options *o, cJSON *j)
+{
+    const cJSON *list = cJSON_GetObjectItem(j, "trial_list");
+    const char *route = cJSON_GetStringValue(cJSON_GetObjectItem(j, "route"));
+    const char *note = cJSON_GetStringValue(cJSON_GetObjectItem(j, "note"));
+    print_trials(list);
+    if (o->dry_run) {
+        printf("%d routes would be tried (more where one of them opens further knobs)\n", cJSON_GetArraySize(list));
+        return;
+    }
+    if (note && *note) printf("note: %s\n", note);
+    if (route && *route)
+        printf("%.0f trials; route: %s\nspeed-up %.3f, %.0f%% interval %.3f to %.3f%s\n", number(j, "trials"), route,
+               number(j, "speedup"), 100 * number(j, "confidence"), number(j, "speedup_lo"), number(j, "speedup_hi"),
+               cJSON_IsTrue(cJSON_GetObjectItem(j, "confirmed")) ? "" : ", not confirmed");
+    else
+        printf("%.0f trials; route: the default, as nothing was proven faster\n", number(j, "trials"));
+    printf("engine: %s\n", o->output);
+}
+
+/* Prints the result; its exit status says whether the search was stopped. */
+static int conclude(const cli_options *o, const char *report)
+{
+    cJSON *j = cJSON_Parse(report);
+    const bool stopped = cJSON_IsTrue(cJSON_GetObjectItem(j, "stopped"));
+    if (!o->json) print_summary(o, j);
+    if (o->json) cli_print_json(j);
+    else cJSON_Delete(j);
+    return stopped ? HONE_E_CANCELLED : 0;
 }
 
 /* Files for some inputs; the others stay empty and are made up. */
@@ -49,6 +74,8 @@ static int run(int argc, char **argv)
     if (!cli_parse(&cli_tune, argc, argv, &o, &status)) return status;
     if (!o.positional || (!o.output && !o.dry_run))
         return cli_misuse(&o, "usage: hone tune MODEL.onnx -o ENGINE [--budget SECONDS]");
+    if (!o.judge != !o.judge_bounded)
+        return cli_misuse(&o, "--judge COMMAND and --accuracy judge=BOUND need each other");
     t.build = o.build;
     t.expression = o.expression;
     t.strategy = o.strategy;
@@ -58,6 +85,12 @@ static int run(int argc, char **argv)
     t.resume = o.resume;
     t.metric = o.metric;
     t.threshold = o.threshold;
+    t.accuracy = o.accuracy;
+    t.n_accuracy = o.n_accuracy;
+    t.judge = o.judge;
+    t.judge_bound = o.judge_bound;
+    t.trial_timeout_s = o.trial_timeout_s;
+    t.trial_memory_bytes = o.trial_memory_bytes;
     t.seed = (uint64_t)o.seed;
     t.dry_run = o.dry_run;
     hone_tensor in[CLI_MAX_IO] = { 0 };
@@ -66,13 +99,14 @@ static int run(int argc, char **argv)
     const hone_status s = hone_tune(o.positional, &o.model, &t, o.output, &r, &err);
     cli_free_tensors(in, CLI_MAX_IO);
     if (s) return cli_fail(&o, err);
-    print_summary(&o, hone_report_json(r), o.dry_run ? NULL : o.output);
+    const int end = conclude(&o, hone_report_json(r));
     hone_report_free(r);
-    return 0;
+    return end;
 }
 
 const cli_command cli_tune = {
     "tune", "search build routes by measuring whole engines; keep the proven winner",
-    "Usage: hone tune MODEL.onnx -o ENGINE [--budget S]\n",
+    "Usage: hone tune MODEL.onnx -o ENGINE [--budget S]\n\n"
+    "An interrupt (Ctrl-C) ends the search: the best engine proven so far is at ENGINE, the exit status is 13.\n",
     run, CLI_TUNE,
 };

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = { &cli_build, &cli_run, &cli_bench, &cli_tune, &cli_knobs,
+static const cli_command *const commands[] = { &cli_build, &cli_run, &cli_bench, &cli_tune, &cli_trials, &cli_knobs,
                                                &cli_explain, &cli_inspect, &cli_verify, &cli_doctor, &cli_trtexec };
 enum { N_COMMAND = sizeof commands / sizeof commands[0] };
 

@@ -1,6 +1,7 @@
 /* The options of every subcommand: one table gives what is parsed, what --help prints and what each command refuses. */
 #include "cli.h"
 
+#include <float.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,15 @@ enum {
     BUILDS = CLI_BUILD | CLI_TUNE | CLI_VERIFY | CLI_EXPLAIN,
     RUNS = CLI_RUN | CLI_BENCH | CLI_EXPLAIN | CLI_VERIFY,
     FEEDS = RUNS | CLI_TUNE,
-    ALL = CLI_BUILD | CLI_RUN | CLI_BENCH | CLI_TUNE | CLI_KNOBS | CLI_EXPLAIN | CLI_INSPECT | CLI_VERIFY | CLI_DOCTOR,
+    ALL = CLI_BUILD | CLI_RUN | CLI_BENCH | CLI_TUNE | CLI_KNOBS | CLI_EXPLAIN | CLI_INSPECT | CLI_VERIFY | CLI_DOCTOR |
+          CLI_TRIALS,
 };
 
 static const char *take_shape(cli_options *o, const char *v);
 static const char *take_input(cli_options *o, const char *v);
 static const char *take_route(cli_options *o, const char *v);
 static const char *take_exact(cli_options *o, const char *v);
+static const char *take_accuracy(cli_options *o, const char *v);
 
 #define AT(field) offsetof(cli_options, field)
 
@@ -64,27 +67,34 @@ static const option_row rows[] = {
       "round where the model rounds: no rewrite that computes otherwise\n(-core:exact=1)", take_exact },
     { "opt-level", "0..5", 0, BUILDS, COUNT, AT(build.opt_level), 0, 5,
       "how much of kernel choice is measured: 0 cost model alone, 3 default,\n5 everything", NULL },
-    { "target", "NAME", 0, CLI_BUILD | CLI_EXPLAIN, TEXT, AT(build.target), 0, 0,
+    { "target", "NAME", 0, CLI_BUILD | CLI_EXPLAIN | CLI_TUNE, TEXT, AT(build.target), 0, 0,
       "a named target, by the cost model (hone doctor lists them)", NULL },
-    { "frozen", NULL, 0, CLI_BUILD | CLI_EXPLAIN | CLI_VERIFY, FLAG, AT(build.frozen), 0, 0,
+    { "frozen", NULL, 0, CLI_BUILD | CLI_EXPLAIN | CLI_VERIFY | CLI_TUNE, FLAG, AT(build.frozen), 0, 0,
       "never measure: the same payload from the same inputs on any machine", NULL },
     { "workspace", "MIB", 0, BUILDS, MIB, AT(build.workspace_bytes), 1, INT32_MAX,
       "greatest temporary memory a kernel may take", NULL },
     { "timing-cache", "FILE", 0, BUILDS, TEXT, AT(build.timing_cache), 0, 0,
       "measured kernel times (default: in the cache folder)", NULL },
     { "cache-dir", "DIR", 0, BUILDS, TEXT, AT(build.cache_dir), 0, 0, "compiled kernels (default: ~/.cache/hone)", NULL },
-    { "budget", "S", 0, CLI_TUNE, REAL, AT(budget_s), 0, 0, "stop after S seconds; the best proven so far is kept", NULL },
+    { "budget", "S", 0, CLI_TUNE, REAL, AT(budget_s), 0, 0, "stop after S seconds; the default engine is built all the same", NULL },
     { "search", "EXPR", 0, CLI_TUNE, TEXT, AT(expression), 0, 0,
-      "knobs and values to search, '-region:chain=[0|1] -layout:image=*'\n(default: all that matter)", NULL },
+      "knobs and values to search, '-region:chain=[0|1] -layout:image=*'\n(default: all that are read)", NULL },
     { "strategy", "NAME", 0, CLI_TUNE, TEXT, AT(strategy), 0, 0, "mixed (default), fast, full, random", NULL },
-    { "metric", "NAME", 0, CLI_TUNE, TEXT, AT(metric), 0, 0, "measure of error (default rel_l2)", NULL },
-    { "threshold", "X", 0, CLI_TUNE, REAL, AT(threshold), 0, 0,
-      "accuracy bound on the relative L2 error; without one, knobs that\nchange numbers stay", NULL },
+    { "accuracy", "METRIC[:OUTPUT]=X", 0, CLI_TUNE, OTHER, 0, 0, 0,
+      "accuracy bound; may be repeated. rel_l2, l0, l1, l2, linf: at most;\ncosine, snr (dB): at least. Without any, knobs that "
+      "change numbers stay",
+      take_accuracy },
+    { "threshold", "X", 0, CLI_TUNE, REAL, AT(threshold), 0, 0, "the same as --accuracy rel_l2=X, or the metric of --metric", NULL },
+    { "metric", "NAME", 0, CLI_TUNE, TEXT, AT(metric), 0, 0, "what --threshold bounds (default rel_l2)", NULL },
+    { "judge", "COMMAND", 0, CLI_TUNE, TEXT, AT(judge), 0, 0,
+      "shell command that gets a folder of outputs and prints a number, which\n--accuracy judge=X bounds", NULL },
+    { "trial-timeout", "S", 0, CLI_TUNE, REAL, AT(trial_timeout_s), 0, 0, "time limit of one step of a trial (default 60)", NULL },
+    { "trial-memory", "MIB", 0, CLI_TUNE, MIB, AT(trial_memory_bytes), 1, INT32_MAX, "memory limit of a trial's processes", NULL },
     { "threshold", "X", 0, CLI_VERIFY, REAL, AT(threshold), 0, 0,
       "greatest relative L2 error of an output (default 0.001)", NULL },
     { "max-trials", "N", 0, CLI_TUNE, COUNT, AT(max_trials), 1, INT32_MAX, "stop after N trials", NULL },
-    { "store", "FILE", 0, CLI_TUNE, TEXT, AT(store), 0, 0, "trial store (default: in the cache folder)", NULL },
-    { "resume", NULL, 0, CLI_TUNE, FLAG, AT(resume), 0, 0, "take up what the store holds for this model", NULL },
+    { "store", "FILE", 0, CLI_TUNE, TEXT, AT(store), 0, 0, "trial store (default: trials.db in the cache folder)", NULL },
+    { "resume", NULL, 0, CLI_TUNE, FLAG, AT(resume), 0, 0, "trials that the store holds are not run again", NULL },
     { "dry-run", NULL, 0, CLI_TUNE, FLAG, AT(dry_run), 0, 0, "list the routes, build nothing", NULL },
     { "engine", "FILE", 0, CLI_VERIFY, TEXT, AT(engine), 0, 0, "the engine to judge (default: one built now)", NULL },
     { "reference-out", "DIR", 0, CLI_VERIFY, TEXT, AT(reference_out), 0, 0,
@@ -95,6 +105,10 @@ static const option_row rows[] = {
       NULL },
     { "worker", NULL, 0, CLI_BENCH, FLAG, AT(worker), 0, 0, "take commands as JSON lines on stdin (docs/benchmarking.md)",
       NULL },
+    { "export", "FILE", 0, CLI_TRIALS, TEXT, AT(export_file), 0, 0,
+      "write every trial as one line of JSON (default: to standard output)", NULL },
+    { "import", "FILE", 0, CLI_TRIALS, TEXT, AT(import_file), 0, 0,
+      "take in such lines, all or none; trials that are there stay.\n'-' is standard input", NULL },
     { "names", NULL, 0, CLI_KNOBS, FLAG, AT(names), 0, 0, "names alone, one a line", NULL },
     { "json", NULL, 0, ALL, FLAG, AT(json), 0, 0, "one JSON object as the last line of standard output", NULL },
     { "verbose", NULL, 'v', BUILDS, FLAG, AT(verbose), 0, 0, "say what is timed and what was taken, and why", NULL },
@@ -170,6 +184,28 @@ static const char *take_input(cli_options *o, const char *text)
     o->input_name[o->n_input] = name;
     o->input_file[o->n_input++] = eq ? eq + 1 : text;
     return !eq || name ? NULL : "there is no memory for it";
+}
+
+/* METRIC=BOUND or METRIC:OUTPUT=BOUND; output names may hold colons and equals signs. "judge" bounds --judge's number. */
+static const char *take_accuracy(cli_options *o, const char *text)
+{
+    const char *eq = strrchr(text, '='), *colon = strchr(text, ':');
+    double bound;
+    if (!eq || eq == text) return "it is not METRIC=BOUND or METRIC:OUTPUT=BOUND";
+    if (o->n_accuracy == CLI_MAX_NAMED) return "there are too many of them";
+    if (colon > eq) colon = NULL;
+    const char *why = cli_real(eq + 1, -DBL_MAX, &bound);
+    if (why) return "its bound is no number";
+    const char *metric = cli_text("%.*s", (int)((colon ? colon : eq) - text), text);
+    const char *output = colon ? cli_text("%.*s", (int)(eq - colon - 1), colon + 1) : NULL;
+    if (!metric || (colon && !output)) return "there is no memory for it";
+    if (strcmp(metric, "judge") == 0 && !colon) {
+        o->judge_bound = bound;
+        o->judge_bounded = true;
+    } else {
+        o->accuracy[o->n_accuracy++] = (hone_accuracy){ metric, output, bound };
+    }
+    return NULL;
 }
 
 /* Several join into one route. */
@@ -266,7 +302,7 @@ static const option_row *row_of(const cli_command *c, int opt)
 static const char *taker(const char *name)
 {
     static const cli_command *const all[] = { &cli_build, &cli_tune, &cli_bench, &cli_run, &cli_verify, &cli_explain,
-                                              &cli_knobs };
+                                              &cli_knobs, &cli_trials };
     for (int i = 0; i < N_ROW; i++)
         for (size_t k = 0; k < sizeof all / sizeof all[0] && strcmp(rows[i].name, name) == 0; k++)
             if (rows[i].commands & all[k]->id) return all[k]->name;

@@ -319,34 +319,58 @@ HONE_API hone_status hone_compare(const hone_tensor *got, const hone_tensor *wan
 HONE_API hone_status hone_doctor_json(char **ret, hone_error **err);
 
 /* ---- tuning ---- */
+/** How far an output may be from the model evaluated in float64. Several may be stated; all hold. Mismatched NaN or infinity
+ *  breaks any bound; outputs of whole numbers must be equal unless a bound names them. */
+typedef struct hone_accuracy {
+    const char *metric; /* "rel_l2", "l0", "l1", "l2", "linf": at most; "cosine", "snr" (dB): at least */
+    const char *output; /* NULL: every output that no bound of this metric names */
+    double bound;
+} hone_accuracy;
+
 typedef struct hone_tune_options {
     size_t size;
     hone_build_options build;     /* what every trial starts from; build.route is the base route */
-    const char *expression;       /* knobs and values to search; NULL: every tunable knob that matters for this model */
+    const char *expression;       /* knobs and values to search; NULL: every tunable knob that the builds read */
     const char *strategy;         /* "mixed", "fast", "full", "random"; NULL: "mixed" */
-    double budget_s;              /* kept within 5% or 2 s; 0: none */
+    double budget_s;              /* kept within 5% or 2 s once the default engine stands, which it always will; 0: none */
     int max_trials;               /* 0: none */
-    const char *store;            /* SQLite trial store; NULL: one in the cache folder */
+    const char *store;            /* SQLite trial store; NULL: trials.db in the cache folder; "": none */
     bool resume;                  /* take up what the store holds for this model */
-    const char *metric;           /* "rel_l2", "l0", "l1", "l2", "linf", "cosine", "snr"; NULL: "rel_l2" */
-    double threshold;             /* accuracy bound; 0: the default route's class is kept and no bound is stated */
-    double trial_timeout_s;       /* 0: 60 */
+    const char *metric;           /* of threshold; NULL: "rel_l2" */
+    double threshold;             /* one bound for every output; 0: none. No bound stated: the default route's class is kept */
+    double trial_timeout_s;       /* 0: 60; the default's own build gets ten times that */
     int64_t trial_memory_bytes;   /* 0: none */
     uint64_t seed;
     bool dry_run;                 /* list routes, build nothing */
     const hone_tensor *input;     /* one an input of the model, data NULL where it is to be made up; NULL: all made up */
+    const hone_accuracy *accuracy;
+    int n_accuracy;
+    const char *judge;            /* shell command: gets a folder with the outputs (.npy files, outputs.json names them) as its */
+    double judge_bound;           /* last word, and the last number that it prints must be at most this; NULL: none */
 } hone_tune_options;
 #define HONE_TUNE_OPTIONS_INIT                                                                                   \
-    { sizeof(hone_tune_options), HONE_BUILD_OPTIONS_INIT, NULL, NULL, 0, 0, NULL, false, NULL, 0, 0, 0, 0, false, NULL }
+    { sizeof(hone_tune_options), HONE_BUILD_OPTIONS_INIT, NULL, NULL, 0, 0, NULL, false, NULL, 0, 0, 0, 0, false, NULL, NULL, 0, \
+      NULL, 0 }
 
 /**
  * Search build routes by measuring whole engines; write the proven winner (or the default, when nothing is proven faster).
  *
  * Each trial builds and runs in a process of its own: a crash, a hang, exhausted memory or a broken bound is an outcome with
- * its reason. The report holds every trial, the winner's route and its speed-up with a 95% interval.
+ * its reason. The report holds every trial, the winner's route and its speed-up with the interval that proved it and its
+ * confidence. build.progress is called several times a second; when it returns false the search ends: the best proven engine
+ * is on disk, the report says "stopped" (before there is an engine: HONE_E_CANCELLED).
  */
 HONE_API hone_status hone_tune(const char *model_path, const hone_model_options *model_opts, const hone_tune_options *opts,
                                const char *engine_path, hone_report **ret_report, hone_error **err);
+
+/**
+ * A trial store as JSON lines, one a trial, and back. Import takes all lines or none; trials that are there already stay.
+ *
+ * Owns:   *ret_lines, freed with hone_string_free
+ * Errors: HONE_E_NOTFOUND no such store; HONE_E_FORMAT a damaged store, or the line that is no trial
+ */
+HONE_API hone_status hone_trials_export(const char *store, char **ret_lines, hone_error **err);
+HONE_API hone_status hone_trials_import(const char *store, const char *lines, int *ret_added, hone_error **err);
 
 #ifdef __cplusplus
 }

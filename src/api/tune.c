@@ -3,6 +3,7 @@
 #include "tune/tune.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,8 @@ static void put_trial(hn_json *j, const hn_trial *t)
     hn_json_f64(j, t->hi);
     hn_json_key(j, "err");
     hn_json_f64(j, t->err);
+    hn_json_key(j, "knobs_read");
+    hn_json_str(j, t->knobs);
     hn_json_object_end(j);
 }
 
@@ -41,6 +44,14 @@ static void put_result(const hn_tune_result *r, hn_str *out)
     hn_json_f64(&j, r->lo);
     hn_json_key(&j, "speedup_hi");
     hn_json_f64(&j, r->hi);
+    hn_json_key(&j, "confidence");
+    hn_json_f64(&j, r->confidence);
+    hn_json_key(&j, "confirmed");
+    hn_json_bool(&j, r->confirmed);
+    hn_json_key(&j, "stopped");
+    hn_json_bool(&j, r->stopped);
+    hn_json_key(&j, "note");
+    hn_json_str(&j, r->note);
     hn_json_key(&j, "err");
     hn_json_f64(&j, r->err);
     hn_json_key(&j, "bound");
@@ -49,6 +60,8 @@ static void put_result(const hn_tune_result *r, hn_str *out)
     hn_json_i64(&j, r->trials.n);
     hn_json_key(&j, "restored");
     hn_json_i64(&j, r->n_restored);
+    hn_json_key(&j, "start_s");
+    hn_json_f64(&j, r->start_s);
     hn_json_key(&j, "elapsed_s");
     hn_json_f64(&j, r->elapsed_s);
     hn_json_key(&j, "trial_list");
@@ -85,12 +98,13 @@ static const char **build_args(hn_arena *a, const hone_model_options *m, const h
     } words[] = { { "--threads", b->threads > 0 ? hn_arena_printf(a, "%d", b->threads) : NULL },
                   { "--opt-level", b->opt_level >= 0 ? hn_arena_printf(a, "%d", b->opt_level) : NULL },
                   { "--workspace", b->workspace_bytes > 0 ? hn_arena_printf(a, "%lld", (long long)(b->workspace_bytes >> 20)) : NULL },
-                  { "--timing-cache", b->timing_cache }, { "--cache-dir", b->cache_dir } };
+                  { "--target", b->target }, { "--timing-cache", b->timing_cache }, { "--cache-dir", b->cache_dir } };
     for (int i = 0; i < HN_COUNT(words); i++) {
         if (!words[i].value) continue;
         hn_vec_push(a, &v, words[i].flag);
         hn_vec_push(a, &v, words[i].value);
     }
+    if (b->frozen) hn_vec_push(a, &v, "--frozen");
     hn_vec_push(a, &v, (const char *)NULL);
     return v.at;
 }
@@ -101,43 +115,21 @@ typedef struct data {
     int n_in, n_out;
 } data;
 
-/* What comes before the first trial counts against the budget as well. */
-typedef struct limit {
-    hn_api_progress progress;
-    int64_t end_ns; /* 0: none */
-    bool passed;
-} limit;
-
-static bool limited_step(void *user, const char *phase, int64_t done, int64_t total)
+static bool eval_step(void *user, int done, int total)
 {
-    limit *l = user;
-    l->passed = l->end_ns && hn_now_ns() >= l->end_ns;
-    return !l->passed && hn_api_step(&l->progress, phase, done, total);
+    return hn_api_step(user, "evaluate", done, total);
 }
 
-static bool limited_eval_step(void *user, int done, int total)
+/* Both runs are needed whatever the budget says: without them no engine can be judged. */
+static hone_status evaluate(hone_model *m, data *d, hn_api_progress *progress, hn_diag *dg)
 {
-    return limited_step(user, "evaluate", done, total);
-}
-
-static hone_status budget_passed(const limit *l, const char *doing, hone_status s, hn_diag *dg)
-{
-    if (s != HONE_E_CANCELLED || !l->passed) return s;
-    hn_diag_clear(dg);
-    hn_hint(dg, "Allow a larger budget.");
-    return HN_RAISE(dg, HONE_E_TIMEOUT, "the budget ended while %s", doing);
-}
-
-static hone_status evaluate(hone_model *m, data *d, limit *l, hn_diag *dg)
-{
-    hn_eval_opts o = { .mode = HN_EVAL_F64, .progress = limited_eval_step, .user = l };
-    hone_status s = hn_eval_run(m->g, &o, d->x, d->want, dg);
+    hn_eval_opts o = { .mode = HN_EVAL_F64, .progress = eval_step, .user = progress };
+    HN_TRY(hn_eval_run(m->g, &o, d->x, d->want, dg));
     o.mode = HN_EVAL_OWN;
-    if (s == HONE_OK) s = hn_eval_run(m->g, &o, d->x, d->own, dg);
-    return budget_passed(l, "evaluating references", s, dg);
+    return hn_eval_run(m->g, &o, d->x, d->own, dg);
 }
 
-static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *d, limit *l, hn_diag *dg)
+static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *d, hn_api_progress *progress, hn_diag *dg)
 {
     hone_error *err = NULL;
     d->n_in = m->g->n_in;
@@ -154,7 +146,7 @@ static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *
     for (int i = 0; i < d->n_in; i++) {
         hn_api_tensor(o->input && o->input[i].data ? &o->input[i] : &d->in[i], &d->x[i]);
     }
-    return evaluate(m, d, l, dg);
+    return evaluate(m, d, progress, dg);
 }
 
 static void free_data(data *d)
@@ -168,15 +160,31 @@ static void free_data(data *d)
     free(d->own);
 }
 
-static hone_status read_trace(hn_arena *a, hone_model *m, const hone_build_options *opts, limit *l, hn_build_report *r,
-                              hn_diag *dg)
+static hone_status add_bound(hn_arena *a, hn_tune_opts *t, hn_bound *list, const char *metric, const char *output, double limit,
+                             hn_diag *dg)
 {
-    hn_api_build b;
-    HN_TRY(hn_api_build_options(a, opts, &b, dg));
-    b.o.progress = limited_step;
-    b.o.progress_user = l;
-    const hone_status s = hn_api_trace(a, m, &b, r, dg);
-    return budget_passed(l, "finding the knobs that matter", s, dg);
+    hn_bound b = { .output = output ? hn_arena_strdup(a, output) : NULL, .limit = limit };
+    if (!hn_norm_find(metric, &b.norm)) {
+        hn_hint(dg, "Metrics: rel_l2, l0, l1, l2, linf (at most), cosine, snr (at least).");
+        return HN_RAISE(dg, HONE_E_INVALID, "there is no metric \"%s\"", metric);
+    }
+    if (isnan(limit)) return HN_RAISE(dg, HONE_E_INVALID, "the bound on %s is no number", metric);
+    list[t->n_bound++] = b;
+    return HONE_OK;
+}
+
+static hone_status take_bounds(hn_arena *a, const hone_tune_options *o, hn_tune_opts *t, hn_diag *dg)
+{
+    const int n = HN_MAX(o->n_accuracy, 0);
+    hn_bound *list = HN_NEW_N(a, hn_bound, n + 1);
+    if (!list) return HN_NOMEM(dg);
+    if (o->threshold != 0) HN_TRY(add_bound(a, t, list, o->metric ? o->metric : "rel_l2", NULL, o->threshold, dg));
+    for (int i = 0; i < n; i++)
+        HN_TRY(add_bound(a, t, list, o->accuracy[i].metric, o->accuracy[i].output, o->accuracy[i].bound, dg));
+    t->bound = list;
+    t->judge = o->judge;
+    t->judge_limit = o->judge_bound;
+    return HONE_OK;
 }
 
 /* The compiler's own bytes: another build of it may make other engines. "" when they cannot be read. */
@@ -198,20 +206,24 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
     data *d = HN_NEW(a, data);
     hn_build_report report = { 0 };
     hn_tune_result r;
+    hn_api_build b;
     const int64_t start = hn_now_ns();
-    limit l = { .progress = { o->build.progress, o->build.progress_user, start } };
-    if (o->budget_s > 0) l.end_ns = start + (int64_t)(o->budget_s * 1e9);
+    hn_api_progress progress = { o->build.progress, o->build.progress_user, start };
     if (!d) return HN_NOMEM(dg);
-    const hn_tune_opts t = {
+    HN_TRY(hn_api_build_options(a, &o->build, &b, dg)); /* a bad route or target is said before anything is built */
+    b.o.progress_user = &progress;
+    hn_tune_opts t = {
         .model_path = m->path, .model_digest = m->digest, .base_route = o->build.route, .expression = o->expression,
-        .strategy = o->strategy, .build_arg = build_args(a, mo, &o->build),
-        .threads = o->build.threads > 0 ? o->build.threads : hn_cpu_count(), .budget_s = o->budget_s,
-        .max_trials = o->max_trials, .store = o->store, .resume = o->resume, .threshold = o->threshold,
-        .trial_timeout_s = o->trial_timeout_s, .trial_memory_bytes = o->trial_memory_bytes, .seed = o->seed,
-        .dry_run = o->dry_run, .progress = hn_api_step, .progress_user = &l.progress,
-        .start_ns = start, .tools = tools_digest(a) };
-    hone_status s = o->expression ? HONE_OK : read_trace(a, m, &o->build, &l, &report, dg);
-    if (s == HONE_OK && !o->dry_run) s = gather_data(m, o, d, &l, dg);
+        .strategy = o->strategy, .build_arg = build_args(a, mo, &o->build), .threads = b.o.threads, .budget_s = o->budget_s,
+        .max_trials = o->max_trials, .resume = o->resume, .trial_timeout_s = o->trial_timeout_s,
+        .trial_memory_bytes = o->trial_memory_bytes, .seed = o->seed, .dry_run = o->dry_run, .progress = hn_api_step,
+        .progress_user = &progress, .start_ns = start, .tools = tools_digest(a) };
+    t.store = o->store ? o->store : b.o.cache_dir ? hn_arena_printf(a, "%s/trials.db", b.o.cache_dir) : NULL;
+    if (t.store && !*t.store) t.store = NULL;
+    HN_TRY(take_bounds(a, o, &t, dg));
+    hone_status s = HONE_OK;
+    if (o->dry_run && !o->expression) s = hn_api_trace(a, m, &b, &report, dg);
+    if (!o->dry_run) s = gather_data(m, o, d, &progress, dg);
     if (s == HONE_OK)
         s = hn_tune(a, m->g, d->x, d->want, d->own, &t, report.read, report.n_read, engine_path, &r, dg);
     free_data(d);
@@ -228,8 +240,6 @@ static hone_status check_options(const hone_model_options *m, const hone_tune_op
     static const hone_model_options dflt = HONE_MODEL_OPTIONS_INIT;
     hone_model_options mo;
     HN_TRY(hn_api_options(&mo, &dflt, sizeof mo, m, dg));
-    if (o->metric && strcmp(o->metric, "rel_l2") != 0)
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "metric \"%s\" is not there yet; \"rel_l2\" is", o->metric);
     if (mo.n_value > 0)
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "tuning takes no values of inputs: its trials read the model anew");
     if (!engine_path && !o->dry_run) return HN_RAISE(dg, HONE_E_INVALID, "a path for the engine is needed");
@@ -252,4 +262,30 @@ hone_status hone_tune(const char *model_path, const hone_model_options *model_op
     hone_model_free(m);
     if (a) hn_arena_destroy(a);
     return s == HONE_OK ? s : hn_api_fail(err, &dg, NULL);
+}
+
+/* ---- the trial store as text ---- */
+hone_status hone_trials_export(const char *store, char **ret_lines, hone_error **err)
+{
+    hn_diag dg = { 0 };
+    hn_str s = { 0 };
+    hone_status r = store && ret_lines ? hn_tune_store_export(store, &s, &dg)
+                                       : HN_RAISE(&dg, HONE_E_INVALID, "a store and a place for its lines are needed");
+    char *text = r == HONE_OK ? hn_api_string(&s) : NULL;
+    if (r == HONE_OK && !text) r = HN_NOMEM(&dg);
+    hn_str_done(&s);
+    if (r != HONE_OK) return hn_api_fail(err, &dg, NULL);
+    *ret_lines = text;
+    return HONE_OK;
+}
+
+hone_status hone_trials_import(const char *store, const char *lines, int *ret_added, hone_error **err)
+{
+    hn_diag dg = { 0 };
+    int added = 0;
+    const hone_status r = store && lines ? hn_tune_store_import(store, lines, &added, &dg)
+                                         : HN_RAISE(&dg, HONE_E_INVALID, "a store and lines are needed");
+    if (r != HONE_OK) return hn_api_fail(err, &dg, NULL);
+    if (ret_added) *ret_added = added;
+    return HONE_OK;
 }

@@ -30,6 +30,15 @@ char *hn_cache_dir(void);
 /** getenv, allowed in base/ and api/ alone. */
 const char *hn_env(const char *name);
 
+/** A folder under $TMPDIR or /tmp whose name starts with prefix; what earlier runs with this prefix left there goes first. */
+typedef struct hn_scratch {
+    char *path;
+    int lock_fd; /* held while the folder is in use */
+} hn_scratch;
+hone_status hn_scratch_create(const char *prefix, hn_scratch *ret, hn_diag *dg);
+/** Remove the folder with everything in it. Accepts a zeroed one. */
+void hn_scratch_remove(hn_scratch *s);
+
 /* ---- time and randomness ---- */
 int64_t hn_now_ns(void);      /* monotonic */
 /** Middle of n numbers (the upper one of an even count), sorting them in place; 0 for none. */

@@ -257,33 +257,44 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
     return submit(ret, dg);
 }
 
+static hone_status compile_all(hn_job *b, const hn_emission *e, hn_diag *dg)
+{
+    const hn_code *code;
+    for (int i = 0; i < e->launches.n; i++) HN_TRY(hn_code_get(b, &e->launches.at[i].func, &code, dg));
+    return HONE_OK;
+}
+
+/* Nothing is left: say why a kernel did not compile, where that is what happened. */
+static hone_status none_compiles(const field *f, int n, hn_diag *dg)
+{
+    for (int i = 0; i < n; i++)
+        if (f->at.at[i].reason == no_code) HN_TRY(compile_all(f->b, f->at.at[i].e, dg));
+    return no_tactic(f, dg);
+}
+
 /* Kernels that a compiler dies of cost their candidate alone; the ranking goes on below the width when it must. */
 static hone_status pick(pending *p, candidate **ret, hn_diag *dg)
 {
     field *f = &p->f;
-    hn_diag why = { 0 };
     for (;;) {
+        hn_diag why = { 0 };
         candidate *win = best(f, p->width);
-        if (!win && p->width == f->at.n) break;
+        if (!win && p->width == f->at.n) return none_compiles(f, p->width, dg);
         if (!win) {
             HN_TRY(emit(f, &f->at.at[p->width++], dg));
             continue;
         }
-        const hn_code *code;
-        hn_diag now = { 0 };
-        for (int i = 0; i < win->e->launches.n && !now.code; i++)
-            hn_code_get(f->b, &win->e->launches.at[i].func, &code, &now);
-        if (!now.code) {
+        const hone_status s = compile_all(f->b, win->e, &why);
+        if (s == HONE_OK) {
             *ret = win;
             return HONE_OK;
         }
-        if (!why.code) why = now;
-        if (now.code != HONE_E_CRASH && now.code != HONE_E_TIMEOUT && now.code != HONE_E_UNSUPPORTED) break;
+        if (s != HONE_E_CRASH && s != HONE_E_TIMEOUT && s != HONE_E_UNSUPPORTED) {
+            *dg = why;
+            return s;
+        }
         win->reason = no_code;
     }
-    if (!why.code) return no_tactic(f, dg);
-    *dg = why;
-    return why.code;
 }
 
 static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)

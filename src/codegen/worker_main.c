@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int reply_fd = -1;
@@ -78,6 +79,23 @@ static const hn_codegen *generator(const hn_target *t, hn_diag *dg)
 #endif
 }
 
+/* LLVM aborts when memory is out, as it does over its own mistakes. Under a memory limit only the first can map no more. */
+static void on_abort(int number)
+{
+    enum { PROBE_BYTES = 32 << 20 };
+    const void *more = mmap(NULL, PROBE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (more == MAP_FAILED) {
+        const hn_code none = { .align = 1 };
+        hn_diag dg = { 0 };
+        (void)HN_RAISE(&dg, HONE_E_NOMEM, "out of memory while compiling kernel \"%s\"", compiling);
+        answer(&none, &dg, true);
+        _exit(HONE_E_NOMEM);
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 /* Text travels as if it were code. */
 static void work(const hn_worker_request *req, const hn_kfunc *f, hn_arena *a, hn_str *text, hn_code *code,
                  hn_diag *dg)
@@ -123,6 +141,7 @@ int main(void)
     reply_fd = dup(STDOUT_FILENO);
     if (reply_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 71;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGABRT, on_abort);
     while (read_exact(&req, sizeof(req))) {
         if (req.magic != HN_WORKER_MAGIC || req.rev != HN_CODEGEN_REV || req.n > (1u << 30)) {
             fprintf(stderr, "hone-worker: started by another build of hone\n");

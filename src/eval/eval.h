@@ -82,6 +82,16 @@ typedef struct hn_metric {
     double worst_got, worst_want;
 } hn_metric;
 
+/** The one number that a bound limits; names are what options and stores say. */
+typedef enum hn_norm { HN_NORM_REL_L2, HN_NORM_L0, HN_NORM_L1, HN_NORM_L2, HN_NORM_LINF, HN_NORM_COSINE, HN_NORM_SNR } hn_norm;
+/** "rel_l2", "l0", "l1", "l2", "linf", "cosine", "snr"; false: none of them. */
+bool hn_norm_find(const char *name, hn_norm *ret);
+const char *hn_norm_name(hn_norm n);
+double hn_norm_of(const hn_metric *m, hn_norm n);
+/** Cosine and SNR must be at least their bound, the others at most. NaN keeps no bound. */
+bool hn_norm_keeps(hn_norm n, double value, double bound);
+bool hn_norm_is_least(hn_norm n);
+
 /**
  * Compare got with want element by element. Where `own` (the own-dtype run; may be NULL) is given it says
  * where NaN and infinities belong: a float32 mask may overflow where double does not. Elements that are not

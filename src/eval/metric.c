@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct sums {
     double abs, sq, max, want_sq, got_sq, dot;
@@ -165,4 +166,46 @@ hone_status hn_metric_compare(const hn_tensor *got, const hn_tensor *want, const
     HN_TRY(compare(got, want, own, atol, rtol, &s, &n, dg));
     conclude(&s, n, ret);
     return HONE_OK;
+}
+
+/* ---- bounds ---- */
+static const char *const norm_name[] = { "rel_l2", "l0", "l1", "l2", "linf", "cosine", "snr" };
+
+bool hn_norm_find(const char *name, hn_norm *ret)
+{
+    for (int i = 0; i < HN_COUNT(norm_name); i++) {
+        if (strcmp(norm_name[i], name) != 0) continue;
+        *ret = (hn_norm)i;
+        return true;
+    }
+    return false;
+}
+
+const char *hn_norm_name(hn_norm n)
+{
+    return norm_name[n];
+}
+
+double hn_norm_of(const hn_metric *m, hn_norm n)
+{
+    switch (n) {
+    case HN_NORM_REL_L2: return m->rel_l2;
+    case HN_NORM_L0: return m->l0;
+    case HN_NORM_L1: return m->l1;
+    case HN_NORM_L2: return m->l2;
+    case HN_NORM_LINF: return m->linf;
+    case HN_NORM_COSINE: return m->cosine;
+    case HN_NORM_SNR: return m->snr_db;
+    }
+    return NAN;
+}
+
+bool hn_norm_is_least(hn_norm n)
+{
+    return n == HN_NORM_COSINE || n == HN_NORM_SNR;
+}
+
+bool hn_norm_keeps(hn_norm n, double value, double bound)
+{
+    return hn_norm_is_least(n) ? value >= bound : value <= bound;
 }

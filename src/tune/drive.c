@@ -49,46 +49,87 @@ static int64_t deadline(const hn_tuner *t)
     return t->deadline_ns && t->deadline_ns < trial ? t->deadline_ns : trial;
 }
 
+/* One byte; while it does not come, whoever watches may stop the search. */
+static hone_status read_byte(hn_tuner *t, hn_proc *p, int64_t until, char *ret, hn_diag *dg)
+{
+    enum { PULSE_NS = 100000000 };
+    for (;;) {
+        const int64_t now = hn_now_ns(), pulse = now + PULSE_NS;
+        hn_diag why = { 0 };
+        const hone_status s = hn_proc_read(p, ret, 1, HN_MIN(until, pulse), &why);
+        if (s == HONE_OK) return s;
+        if (s == HONE_E_TIMEOUT && !hn_tune_pulse(t)) return HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
+        if (s == HONE_E_TIMEOUT && pulse < until) continue;
+        *dg = why;
+        return s;
+    }
+}
+
 /* One line, without its end; HONE_E_CRASH when the process ends first. */
-static hone_status read_line(hn_proc *p, int64_t until, hn_str *line, hn_diag *dg)
+static hone_status read_line(hn_tuner *t, hn_proc *p, int64_t until, hn_str *line, hn_diag *dg)
 {
     hn_str_clear(line);
     for (;;) {
         char c;
-        HN_TRY(hn_proc_read(p, &c, 1, until, dg));
+        HN_TRY(read_byte(t, p, until, &c, dg));
         if (c == '\n') return line->oom ? HN_NOMEM(dg) : HONE_OK;
         hn_str_add_n(line, &c, 1);
     }
 }
 
-/* The text of a JSON string member. */
+/* The text of a JSON string member; of escapes those that our programs write: \" \\ and \n. */
 static bool member(const char *line, const char *key, char *ret, size_t n)
 {
     char pattern[64];
+    size_t len = 0;
     snprintf(pattern, sizeof pattern, "\"%s\":\"", key);
     const char *at = strstr(line, pattern);
-    if (!at) return false;
-    at += strlen(pattern);
-    const char *end = strchr(at, '"');
-    if (!end || (size_t)(end - at) >= n) return false;
-    memcpy(ret, at, (size_t)(end - at));
-    ret[end - at] = 0;
-    return true;
+    for (at = at ? at + strlen(pattern) : NULL; at && *at && *at != '"' && len + 1 < n; at++) {
+        if (*at == '\\' && at[1]) at++;
+        ret[len++] = at[-1] == '\\' && *at == 'n' ? ' ' : *at;
+    }
+    if (n) ret[at ? len : 0] = 0;
+    return at && *at == '"';
+}
+
+/* "knobs":["a","b"] as "a b"; names need no escapes. */
+static const char *knobs_of(hn_arena *a, const char *line)
+{
+    static const char key[] = "\"knobs\":[";
+    const char *at = strstr(line, key);
+    hn_str s = { 0 };
+    for (at = at ? at + sizeof key - 1 : NULL; at && *at == '"'; at += *at == ',') {
+        const size_t n = strcspn(++at, "\"");
+        hn_str_addf(&s, "%s%.*s", s.n ? " " : "", (int)n, at);
+        at += n;
+        at += *at == '"';
+    }
+    const char *text = hn_arena_strdup(a, hn_str_get(&s));
+    hn_str_done(&s);
+    return text ? text : "";
 }
 
 /* ---- building ---- */
-static hone_status failed(hn_tuner *t, hn_trial *trial, const hn_diag *why, const char *how, const char *line)
+/* How a build that gave no engine ended: exit codes are statuses. Before a deadline only the system's memory killer sends SIGKILL. */
+static hn_outcome outcome_of(const hn_diag *why, const char *how, const char *message)
 {
-    char message[256] = "";
+    int status = 0;
+    if (why->code == HONE_E_TIMEOUT) return HN_OUT_TIMED_OUT;
+    sscanf(how, "exit status %d", &status);
+    if (status == HONE_E_NOMEM || strstr(message, "out of memory") || strstr(how, "SIGKILL")) return HN_OUT_OUT_OF_MEMORY;
+    return status == HONE_E_CRASH || strstr(how, "signal") ? HN_OUT_CRASHED : HN_OUT_BUILD_FAILED;
+}
+
+static void failed(hn_tuner *t, hn_trial *trial, const hn_diag *why, const char *how, const char *line)
+{
+    char message[256] = "", limit[64] = "";
     member(line, "message", message, sizeof message);
-    /* Exit codes are statuses. Before a deadline only the system's memory killer sends SIGKILL. */
-    const bool memory = strcmp(how, "exit status 1") == 0 || strstr(message, "out of memory") || strstr(how, "SIGKILL");
-    trial->outcome = why->code == HONE_E_TIMEOUT ? HN_OUT_TIMED_OUT : memory ? HN_OUT_OUT_OF_MEMORY
-                     : strstr(how, "signal") ? HN_OUT_CRASHED : HN_OUT_BUILD_FAILED;
-    if (memory && why->code != HONE_E_TIMEOUT && !*message) snprintf(message, sizeof message, "out of memory");
-    trial->reason = hn_arena_printf(t->a, "%s%s%s", why->code == HONE_E_TIMEOUT ? "time limit passed" : how,
-                                    message[0] ? ": " : "", message);
-    return HONE_OK;
+    trial->outcome = outcome_of(why, how, message);
+    if (trial->outcome == HN_OUT_OUT_OF_MEMORY && !*message) snprintf(message, sizeof message, "out of memory");
+    if (trial->outcome != HN_OUT_TIMED_OUT && t->o->trial_memory_bytes > 0)
+        snprintf(limit, sizeof limit, " (memory limit %lld MB)", (long long)(t->o->trial_memory_bytes >> 20));
+    trial->reason = hn_arena_printf(t->a, "%s%s%s%s", trial->outcome == HN_OUT_TIMED_OUT ? "time limit passed" : how,
+                                    *message ? ": " : "", message, limit);
 }
 
 hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, hn_trial *trial, hn_diag *dg)
@@ -97,10 +138,6 @@ hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, h
     const char *const fixed[] = { t->program, "build", t->o->model_path, "-o", engine, "--json" };
     for (int i = 0; i < HN_COUNT(fixed); i++) hn_vec_push(t->a, &argv, fixed[i]);
     for (int i = 0; t->o->build_arg && t->o->build_arg[i]; i++) hn_vec_push(t->a, &argv, t->o->build_arg[i]);
-    if (t->o->base_route && *t->o->base_route) {
-        hn_vec_push(t->a, &argv, "--set");
-        hn_vec_push(t->a, &argv, t->o->base_route);
-    }
     if (*route) {
         hn_vec_push(t->a, &argv, "--set");
         hn_vec_push(t->a, &argv, route);
@@ -112,8 +149,14 @@ hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, h
     hn_diag why = { 0 };
     char how[128] = "";
     HN_TRY(hn_proc_spawn(argv.at, &lim, &p, dg));
-    const hone_status s = read_line(&p, deadline(t), &line, &why);
+    const hone_status s = read_line(t, &p, deadline(t), &line, &why);
     hn_proc_end(&p, how, sizeof how);
+    if (s == HONE_E_CANCELLED) {
+        hn_str_done(&line);
+        *dg = why;
+        return s;
+    }
+    trial->knobs = knobs_of(t->a, hn_str_get(&line));
     if (s != HONE_OK || !member(hn_str_get(&line), "payload", trial->payload, sizeof trial->payload))
         failed(t, trial, &why, how, hn_str_get(&line));
     hn_str_done(&line);
@@ -125,7 +168,7 @@ static hone_status ask(hn_tuner *t, hn_runner *r, const char *command, hn_str *a
 {
     const int64_t until = deadline(t);
     HN_TRY(hn_proc_write(&r->proc, command, strlen(command), until, dg));
-    HN_TRY(read_line(&r->proc, until, answer, dg));
+    HN_TRY(read_line(t, &r->proc, until, answer, dg));
     if (strstr(hn_str_get(answer), "\"ok\":true")) return HONE_OK;
     return HN_RAISE(dg, HONE_E_DEVICE, "the engine refused: %.300s", hn_str_get(answer));
 }
@@ -205,49 +248,59 @@ hone_status hn_runner_block(hn_tuner *t, hn_runner *r, double seconds, double *r
     return s;
 }
 
-/* ---- judging ---- */
-static bool npy_body(const hn_bytes *file, hn_tensor *x)
+/* ---- outputs ---- */
+hone_status hn_runner_outputs(hn_tuner *t, hn_runner *r, const char *dir, hn_diag *dg)
 {
-    if (file->n < 10) return false;
-    const size_t head = 10 + file->at[8] + ((size_t)file->at[9] << 8);
-    if (head > file->n || file->n - head < x->bytes) return false;
-    x->data = (void *)(uintptr_t)(file->at + head);
-    return true;
-}
-
-static hone_status judge_output(hn_tuner *t, int i, const char *dir, double *worst, hn_diag *dg)
-{
-    char path[PATH_MAX + 32];
-    hn_bytes file = { 0 };
-    hn_metric m;
-    hn_tensor got = t->own[i];
-    got.owned = false;
-    snprintf(path, sizeof path, "%s/output_%d.npy", dir, t->g->n_in + i);
-    HN_TRY(hn_map_file(path, &file, dg));
-    hone_status s = HONE_OK;
-    if (!npy_body(&file, &got)) *worst = HUGE_VAL; /* another size than promised */
-    else s = hn_metric_compare(&got, &t->want[i], &t->own[i], 0, 0, &m, dg);
-    if (s == HONE_OK && got.data) {
-        const bool exact = !hn_dtype_is_float(got.type.dtype);
-        const double e = m.n_nonfinite || (exact && m.linf != 0) || isnan(m.rel_l2) ? HUGE_VAL : m.rel_l2;
-        *worst = fmax(*worst, e);
-    }
-    hn_unmap(&file);
+    hn_str cmd = { 0 }, answer = { 0 };
+    hn_json j;
+    hn_json_init(&j, &cmd, false);
+    hn_json_object(&j);
+    hn_json_key(&j, "cmd");
+    hn_json_str(&j, "outputs");
+    hn_json_key(&j, "dir");
+    hn_json_str(&j, dir);
+    hn_json_object_end(&j);
+    hn_str_add(&cmd, "\n");
+    const hone_status s = cmd.oom ? HN_NOMEM(dg) : ask(t, r, hn_str_get(&cmd), &answer, dg);
+    hn_str_done(&cmd);
+    hn_str_done(&answer);
     return s;
 }
 
-hone_status hn_runner_judge(hn_tuner *t, hn_runner *r, double *ret_err, hn_diag *dg)
+/* The last line that is a number: tools like to talk before they answer. */
+static bool last_number(const char *text, double *ret)
 {
-    char dir[PATH_MAX], cmd[PATH_MAX + 64];
-    hn_str answer = { 0 };
-    snprintf(dir, sizeof dir, "%s/out", t->dir);
-    snprintf(cmd, sizeof cmd, "{\"cmd\":\"outputs\",\"dir\":\"%s\"}\n", dir);
-    const hone_status s = ask(t, r, cmd, &answer, dg);
-    hn_str_done(&answer);
-    HN_TRY(s);
-    *ret_err = 0;
-    for (int i = 0; i < t->g->n_out; i++) HN_TRY(judge_output(t, i, dir, ret_err, dg));
-    return HONE_OK;
+    bool found = false;
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        char *end;
+        const double v = strtod(line, &end);
+        if (end == line || !(*end == '\n' || *end == 0 || *end == '\r')) continue;
+        *ret = v;
+        found = true;
+    }
+    return found;
+}
+
+hone_status hn_drive_judge(hn_tuner *t, const char *dir, double *ret, char how[64], hn_diag *dg)
+{
+    const char *script = hn_arena_printf(t->a, "%s \"$1\"", t->o->judge);
+    const char *const argv[] = { "/bin/sh", "-c", script, "hone-judge", dir, NULL };
+    hn_proc p;
+    hn_str text = { 0 };
+    hn_diag end = { 0 };
+    char c;
+    if (!script) return HN_NOMEM(dg);
+    const hn_proc_limits lim = limits(t);
+    HN_TRY(hn_proc_spawn(argv, &lim, &p, dg));
+    const int64_t until = deadline(t);
+    while (read_byte(t, &p, until, &c, &end) == HONE_OK) hn_str_add_n(&text, &c, 1);
+    hn_proc_end(&p, how, 64);
+    *ret = NAN;
+    if (end.code == HONE_E_CRASH && strcmp(how, "exit status 0") == 0) last_number(hn_str_get(&text), ret);
+    hn_str_done(&text);
+    if (end.code == HONE_E_CRASH) return HONE_OK; /* it closed its output, as programs do when they end */
+    *dg = end;
+    return end.code;
 }
 
 static const char *descr_of(hn_dtype d)

@@ -5,15 +5,33 @@
 
 enum { MAX_VALUES = 8 }; /* of a wide domain when nobody said which */
 
-static bool push_axis(hn_arena *a, void *list, hn_space_axis x)
+static bool push_axis(hn_arena *a, hn_search *s, hn_space_axis x)
 {
-    HN_VEC(hn_space_axis) *v = list;
-    return x.n == 0 || hn_vec_push(a, v, x);
+    if (x.n == 0 || s->n_axis == HN_TUNE_MAX_AXES) return true;
+    if (s->n_axis == s->cap) {
+        const int cap = s->cap ? 2 * s->cap : 16;
+        hn_space_axis *p = HN_NEW_N(a, hn_space_axis, cap);
+        if (!p) return false;
+        if (s->n_axis) memcpy(p, s->axis, (size_t)s->n_axis * sizeof *p);
+        s->axis = p;
+        s->cap = cap;
+    }
+    s->axis[s->n_axis++] = x;
+    return true;
 }
 
-static hn_space_axis axis_of(hn_knob id, const char *pattern, const int64_t *value, int n)
+/* What the base route says of a knob where no pattern narrows it. */
+static int64_t base_value(const hn_route *base, const hn_knob_def *k)
 {
-    hn_space_axis x = { .knob = id, .pattern = pattern, .base = hn_knob_get(id)->dflt };
+    int64_t v = k->dflt;
+    for (int i = 0; i < base->n; i++)
+        if (base->at[i].knob == k->id && !base->at[i].pattern) v = base->at[i].value;
+    return v;
+}
+
+static hn_space_axis axis_of(const hn_search *s, hn_knob id, const char *pattern, const int64_t *value, int n)
+{
+    hn_space_axis x = { .knob = id, .pattern = pattern, .base = base_value(&s->base, hn_knob_get(id)) };
     for (int i = 0; i < n && x.n < HN_COUNT(x.value); i++)
         if (value[i] != x.base) x.value[x.n++] = value[i];
     return x;
@@ -36,50 +54,41 @@ static hone_status refuse_unbounded(const hn_axis *x, hn_diag *dg)
                     k->name);
 }
 
-static hone_status from_expression(hn_arena *a, const char *text, bool allow_numbers, void *list, hn_str *fixed, hn_diag *dg)
+static hone_status from_expression(hn_arena *a, const char *text, hn_search *s, hn_str *fixed, hn_diag *dg)
 {
     hn_expr_route e = { 0 };
     HN_TRY(hn_route_expr_parse(a, text, &e, dg));
     for (int i = 0; i < e.n; i++) {
         const hn_axis *x = &e.at[i];
-        if (!allow_numbers) HN_TRY(refuse_unbounded(x, dg));
+        if (!s->allow_numbers) HN_TRY(refuse_unbounded(x, dg));
+        if (s->n_axis == HN_TUNE_MAX_AXES) return HN_RAISE(dg, HONE_E_LIMIT, "more than %d knobs to search", HN_TUNE_MAX_AXES);
         if (x->fixed) add_setting(fixed, x->knob, x->pattern, x->value[0]);
-        else if (!push_axis(a, list, axis_of(x->knob, x->pattern, x->value, x->n_value))) return HN_NOMEM(dg);
+        else if (!push_axis(a, s, axis_of(s, x->knob, x->pattern, x->value, x->n_value))) return HN_NOMEM(dg);
     }
     return HONE_OK;
 }
 
-static bool was_read(const hn_knob_read *read, int n, hn_knob id)
+hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool allow_numbers, hn_search *ret, hn_diag *dg)
 {
-    for (int i = 0; i < n; i++)
-        if (read[i].knob == id) return true;
-    return false;
-}
-
-static hone_status from_reads(hn_arena *a, const hn_knob_read *read, int n_read, bool allow_numbers, void *list, hn_diag *dg)
-{
-    for (int i = 0; i < hn_knob_count(); i++) {
-        const hn_knob_def *k = hn_knob_at(i);
-        int64_t value[MAX_VALUES];
-        if (!k->tunable || (k->changes_numbers && !allow_numbers) || !was_read(read, n_read, k->id)) continue;
-        const int n = hn_knob_domain(k, value, MAX_VALUES);
-        if (!push_axis(a, list, axis_of(k->id, NULL, value, n))) return HN_NOMEM(dg);
-    }
-    return HONE_OK;
-}
-
-hone_status hn_search_make(hn_arena *a, const char *text, const hn_knob_read *read, int n_read, bool allow_numbers,
-                           hn_search *ret, hn_diag *dg)
-{
-    HN_VEC(hn_space_axis) list = { 0 };
+    hn_search s = { .allow_numbers = allow_numbers, .grows = !text };
     hn_str fixed = { 0 };
-    const hone_status made = text ? from_expression(a, text, allow_numbers, &list, &fixed, dg)
-                                  : from_reads(a, read, n_read, allow_numbers, &list, dg);
-    if (made != HONE_OK) hn_str_done(&fixed);
-    HN_TRY(made);
-    *ret = (hn_search){ list.at, list.n, hn_arena_strdup(a, hn_str_get(&fixed)) };
+    HN_TRY_IN(dg, hn_route_parse(a, base ? base : "", &s.base, dg), "in the base route");
+    const hone_status made = text ? from_expression(a, text, &s, &fixed, dg) : HONE_OK;
+    if (made == HONE_OK) s.fixed = hn_arena_strdup(a, hn_str_get(&fixed));
     hn_str_done(&fixed);
+    HN_TRY(made);
+    *ret = s;
     return hn_arena_oom(a) ? HN_NOMEM(dg) : HONE_OK;
+}
+
+hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_diag *dg)
+{
+    int64_t value[MAX_VALUES];
+    if (!s->grows || !k->tunable || (k->changes_numbers && !s->allow_numbers)) return HONE_OK;
+    for (int i = 0; i < s->n_axis; i++)
+        if (s->axis[i].knob == k->id) return HONE_OK;
+    const int n = hn_knob_domain(k, value, MAX_VALUES);
+    return push_axis(a, s, axis_of(s, k->id, NULL, value, n)) ? HONE_OK : HN_NOMEM(dg);
 }
 
 int64_t hn_search_n_single(const hn_search *s)
@@ -120,19 +129,29 @@ const char *hn_search_single(hn_arena *a, const hn_search *s, int64_t i, int *re
     return finish(a, &text);
 }
 
-/* Mixed radix, the last axis fastest; digit 0 is the base value, so route 0 would be the base itself. */
+/* Mixed radix, the first axis fastest; digit 0 is the base value, so route 0 would be the base itself. */
 const char *hn_search_product(hn_arena *a, const hn_search *s, const bool *use, int64_t i)
 {
-    int64_t digit[256] = { 0 };
     hn_str text = { 0 };
-    i++;
-    for (int k = HN_MIN(s->n_axis, 256) - 1; k >= 0; k--) {
-        if (use && !use[k]) continue;
-        digit[k] = i % (s->axis[k].n + 1);
-        i /= s->axis[k].n + 1;
-    }
     hn_str_add(&text, s->fixed);
-    for (int k = 0; k < HN_MIN(s->n_axis, 256); k++)
-        if (digit[k]) add_setting(&text, s->axis[k].knob, s->axis[k].pattern, s->axis[k].value[digit[k] - 1]);
+    i++;
+    for (int k = 0; k < s->n_axis; k++) {
+        const hn_space_axis *x = &s->axis[k];
+        if (use && !use[k]) continue;
+        const int64_t digit = i % (x->n + 1);
+        i /= x->n + 1;
+        if (digit) add_setting(&text, x->knob, x->pattern, x->value[digit - 1]);
+    }
+    return finish(a, &text);
+}
+
+const char *hn_search_over(hn_arena *a, const char *from, const char *change)
+{
+    hn_route r = { 0 }, over = { 0 };
+    hn_str text = { 0 };
+    if (hn_route_parse(a, from, &r, NULL) != HONE_OK || hn_route_parse(a, change, &over, NULL) != HONE_OK) return NULL;
+    for (int i = 0; i < over.n; i++)
+        if (!hn_route_set(a, &r, over.at[i].knob, over.at[i].pattern, over.at[i].value)) return NULL;
+    hn_route_print(&r, &text);
     return finish(a, &text);
 }

@@ -2,6 +2,7 @@
  * flight. */
 #include "tune/tune_int.h"
 
+#include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,30 +10,48 @@
 struct hn_store {
     sqlite3 *db;
     char *key; /* model, device, knob registry and version together */
+    char *path;
 };
 
 static hone_status raise(hn_store *s, const char *doing, hn_diag *dg)
 {
-    return HN_RAISE(dg, HONE_E_IO, "trial store: %s failed: %s", doing, sqlite3_errmsg(s->db));
+    const int code = sqlite3_errcode(s->db);
+    const bool damaged = code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
+    if (damaged) hn_hint(dg, "Name another store, or move this file away to start a new one; what is readable, hone trials exports.");
+    return HN_RAISE(dg, damaged ? HONE_E_FORMAT : HONE_E_IO, "trial store \"%s\": %s failed: %s", s->path, doing,
+                    sqlite3_errmsg(s->db));
 }
 
 static const char schema[] =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
     "CREATE TABLE IF NOT EXISTS trial(key TEXT NOT NULL, route TEXT NOT NULL, outcome INTEGER NOT NULL, reason TEXT,"
-    " payload TEXT, ratio REAL, lo REAL, hi REAL, err REAL, at TEXT DEFAULT CURRENT_TIMESTAMP,"
+    " payload TEXT, ratio REAL, lo REAL, hi REAL, err REAL, at TEXT DEFAULT CURRENT_TIMESTAMP, knobs TEXT,"
     " PRIMARY KEY(key, route));";
+
+/* Stores of the first version lack the knobs that a trial's build read. Another process may be adding them just now. */
+static bool add_knobs(hn_store *s)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, "SELECT knobs FROM trial LIMIT 0", -1, &q, NULL) == SQLITE_OK) {
+        sqlite3_finalize(q);
+        return true;
+    }
+    if (sqlite3_exec(s->db, "ALTER TABLE trial ADD COLUMN knobs TEXT", NULL, NULL, NULL) == SQLITE_OK) return true;
+    return strstr(sqlite3_errmsg(s->db), "duplicate column") != NULL;
+}
 
 hone_status hn_store_open(const char *path, const char *key, hn_store **ret, hn_diag *dg)
 {
     hn_store *s = calloc(1, sizeof *s);
-    if (!s || !(s->key = strdup(key))) {
-        free(s);
+    if (!s || !(s->key = strdup(key)) || !(s->path = strdup(path))) {
+        hn_store_close(s);
         return HN_NOMEM(dg);
     }
     hone_status r = HONE_OK;
     if (sqlite3_open(path, &s->db) != SQLITE_OK) r = raise(s, "opening", dg);
     if (r == HONE_OK) sqlite3_busy_timeout(s->db, 10000);
     if (r == HONE_OK && sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK) r = raise(s, "making its table", dg);
+    if (r == HONE_OK && !add_knobs(s)) r = raise(s, "extending its table", dg);
     if (r != HONE_OK) {
         hn_store_close(s);
         return r;
@@ -46,14 +65,15 @@ void hn_store_close(hn_store *s)
     if (!s) return;
     sqlite3_close(s->db);
     free(s->key);
+    free(s->path);
     free(s);
 }
 
 hone_status hn_store_put(hn_store *s, const hn_trial *t, hn_diag *dg)
 {
     sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err)"
-                                  " VALUES(?,?,?,?,?,?,?,?,?)", -1, &q, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,knobs)"
+                                  " VALUES(?,?,?,?,?,?,?,?,?,?)", -1, &q, NULL) != SQLITE_OK)
         return raise(s, "preparing", dg);
     sqlite3_bind_text(q, 1, s->key, -1, SQLITE_STATIC);
     sqlite3_bind_text(q, 2, t->route, -1, SQLITE_STATIC);
@@ -64,39 +84,56 @@ hone_status hn_store_put(hn_store *s, const hn_trial *t, hn_diag *dg)
     sqlite3_bind_double(q, 7, t->lo);
     sqlite3_bind_double(q, 8, t->hi);
     sqlite3_bind_double(q, 9, t->err);
+    sqlite3_bind_text(q, 10, t->knobs, -1, SQLITE_STATIC);
     const bool ok = sqlite3_step(q) == SQLITE_DONE;
     sqlite3_finalize(q);
     return ok ? HONE_OK : raise(s, "writing a trial", dg);
 }
 
-bool hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *ret)
+static const char *text_at(sqlite3_stmt *q, int column, hn_arena *a)
+{
+    const char *s = (const char *)sqlite3_column_text(q, column);
+    return hn_arena_strdup(a, s ? s : "");
+}
+
+/* JSON has no infinity: what was one comes back from an import as NULL. */
+static double real_at(sqlite3_stmt *q, int column, double if_null)
+{
+    return sqlite3_column_type(q, column) == SQLITE_NULL ? if_null : sqlite3_column_double(q, column);
+}
+
+hone_status hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *ret, bool *ret_found, hn_diag *dg)
 {
     sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(s->db, "SELECT outcome,reason,payload,ratio,lo,hi,err FROM trial WHERE key=? AND route=?", -1, &q,
-                           NULL) != SQLITE_OK)
-        return false;
+    *ret_found = false;
+    if (sqlite3_prepare_v2(s->db, "SELECT outcome,reason,payload,ratio,lo,hi,err,knobs FROM trial WHERE key=? AND route=?", -1,
+                           &q, NULL) != SQLITE_OK)
+        return raise(s, "reading a trial", dg);
     sqlite3_bind_text(q, 1, s->key, -1, SQLITE_STATIC);
     sqlite3_bind_text(q, 2, route, -1, SQLITE_STATIC);
-    const bool found = sqlite3_step(q) == SQLITE_ROW;
-    if (found) {
-        *ret = (hn_trial){ .route = route, .outcome = (hn_outcome)sqlite3_column_int(q, 0),
-                           .ratio = sqlite3_column_double(q, 3), .lo = sqlite3_column_double(q, 4),
-                           .hi = sqlite3_column_double(q, 5), .err = sqlite3_column_double(q, 6) };
-        const char *reason = (const char *)sqlite3_column_text(q, 1), *payload = (const char *)sqlite3_column_text(q, 2);
-        ret->reason = hn_arena_strdup(a, reason ? reason : "");
+    const int r = sqlite3_step(q);
+    if (r == SQLITE_ROW) {
+        *ret = (hn_trial){ .route = route, .outcome = (hn_outcome)sqlite3_column_int(q, 0), .ratio = real_at(q, 3, 0),
+                           .lo = real_at(q, 4, 0), .hi = real_at(q, 5, HUGE_VAL), .err = real_at(q, 6, HUGE_VAL) };
+        ret->reason = text_at(q, 1, a);
+        ret->knobs = text_at(q, 7, a);
+        const char *payload = (const char *)sqlite3_column_text(q, 2);
         strncpy(ret->payload, payload ? payload : "", sizeof ret->payload - 1);
+        *ret_found = true;
     }
     sqlite3_finalize(q);
-    return found;
+    return r == SQLITE_ROW || r == SQLITE_DONE ? HONE_OK : raise(s, "reading a trial", dg);
 }
 
 /* ---- JSON lines ---- */
-static const char *const column[] = { "key", "route", "outcome", "reason", "payload", "ratio", "lo", "hi", "err", "at" };
-static const char export_sql[] = "SELECT key,route,outcome,reason,payload,ratio,lo,hi,err,at FROM trial ORDER BY rowid";
+static const char *const column[] = { "key", "route", "outcome", "reason", "payload", "ratio", "lo", "hi", "err", "at",
+                                    "knobs" };
+static const char export_sql[] = "SELECT key,route,outcome,reason,payload,ratio,lo,hi,err,at,knobs FROM trial ORDER BY rowid";
 /* SQLite reads the JSON: its parser is there already. */
 static const char import_sql[] =
-    "INSERT OR IGNORE INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,at) SELECT j->>'key',j->>'route',"
-    "j->>'outcome',j->>'reason',j->>'payload',j->>'ratio',j->>'lo',j->>'hi',j->>'err',j->>'at' FROM (SELECT ? AS j)";
+    "INSERT INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,at,knobs) SELECT j->>'key',j->>'route',"
+    "j->>'outcome',j->>'reason',j->>'payload',j->>'ratio',j->>'lo',j->>'hi',j->>'err',j->>'at',j->>'knobs'"
+    " FROM (SELECT ? AS j) WHERE true ON CONFLICT(key, route) DO NOTHING"; /* what else is wrong is said */
 
 static void print_row(sqlite3_stmt *q, hn_str *out)
 {

@@ -8,7 +8,15 @@
 #include "eval/eval.h"
 #include "ir/ir.h"
 
+/** False ends the search: what is proven so far stays, and the result says that it was stopped. Called several times a second. */
 typedef bool (*hn_tune_progress)(void *user, const char *phase, int64_t done, int64_t total);
+
+/** How far an output may be from the reference. Mismatched NaN or infinity breaks every bound. */
+typedef struct hn_bound {
+    hn_norm norm;
+    const char *output; /* NULL: every output of floats that no bound of this norm names */
+    double limit;       /* at most; for cosine and SNR at least */
+} hn_bound;
 
 typedef struct hn_tune_opts {
     const char *model_path;
@@ -25,8 +33,11 @@ typedef struct hn_tune_opts {
     int max_trials;            /* 0: none */
     const char *store;         /* SQLite file; NULL: none */
     bool resume;               /* trials that the store holds are not run again */
-    double threshold;          /* bound on the relative L2 error; 0: none stated, then knobs that change numbers stay */
-    double trial_timeout_s;    /* 0: 60 */
+    const hn_bound *bound;     /* none stated: knobs that change numbers stay, and outputs keep near the default's error */
+    int n_bound;
+    const char *judge;         /* shell command; gets the folder of outputs as its last word, prints a number; NULL: none */
+    double judge_limit;        /* that number is at most this */
+    double trial_timeout_s;    /* 0: 60; the default's own build gets ten times that */
     int64_t trial_memory_bytes;
     uint64_t seed;
     bool dry_run;
@@ -54,12 +65,19 @@ typedef struct hn_trial {
     char payload[HN_DIGEST_TEXT];
     double ratio, lo, hi;   /* incumbent's time over this one's, with its interval; 0: not raced */
     double err;             /* worst output's relative L2 error; negative: not judged */
+    const char *knobs;      /* names of the knobs that its build read, with spaces between; "" unknown */
 } hn_trial;
 
 typedef struct hn_tune_result {
     const char *route;      /* the winner's; "" for the default */
     double speedup, lo, hi; /* over the default, from the confirming race; 1 when nothing was proven */
-    double err, bound;
+    double confidence;      /* of every interval here, and what "proven" means */
+    bool confirmed;         /* false with a route: stopped before the confirming race; the ratios are those of the search */
+    bool stopped;           /* progress said so */
+    const char *note;       /* why less was done than asked; "" */
+    double err;
+    double bound;           /* on the relative L2 error of outputs that no stated bound covers */
+    double start_s;         /* until the default engine stood */
     HN_VEC(hn_trial) trials;
     double elapsed_s;
     int n_restored;         /* taken from the store */
@@ -68,8 +86,12 @@ typedef struct hn_tune_result {
 /**
  * Tune. The engine at engine_path is always the best that is proven so far; it is replaced whole.
  *
- * in: the graph's inputs; want, own: its outputs evaluated in double and in its own dtypes.
- * Errors: HONE_E_INVALID the expression or strategy; HONE_E_NOTFOUND no program; what the default build raises; HONE_E_CANCELLED
+ * in: the graph's inputs; want, own: its outputs evaluated in double and in its own dtypes. read: knobs that a default build
+ * reads, for a dry run; otherwise the builds themselves say what they read. The default build is made whatever the budget says;
+ * the budget ends everything after it.
+ *
+ * Errors: HONE_E_INVALID the expression, strategy or a bound; HONE_E_NOTFOUND no program; what the default build raises;
+ *         HONE_E_ACCURACY the base route breaks a bound; HONE_E_CANCELLED stopped before there was an engine
  */
 hone_status hn_tune(hn_arena *a, const hn_graph *g, const hn_tensor *in, const hn_tensor *want, const hn_tensor *own,
                     const hn_tune_opts *o, const hn_knob_read *read, int n_read, const char *engine_path,
@@ -104,19 +126,27 @@ typedef struct hn_space_axis {
     int64_t value[32]; /* without the base value */
     int n;
 } hn_space_axis;
+enum { HN_TUNE_MAX_AXES = 256 };
 typedef struct hn_search {
-    const hn_space_axis *axis;
-    int n_axis;
-    const char *fixed; /* settings that stand in every route */
+    hn_space_axis *axis; /* in the order in which they came: indices stay when more come */
+    int n_axis, cap;
+    const char *fixed;   /* settings that stand in every route */
+    bool grows;          /* no expression: every tunable knob that a build reads */
+    bool allow_numbers;
+    hn_route base;       /* what every route starts from */
 } hn_search;
-/** Axes from an expression, or from a read-trace when text is NULL. */
-hone_status hn_search_make(hn_arena *a, const char *text, const hn_knob_read *read, int n_read, bool allow_numbers,
-                           hn_search *ret, hn_diag *dg);
+/** Axes from an expression; text NULL: none yet, hn_search_grow adds what builds read. base: a route's text, "" for the default. */
+hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool allow_numbers, hn_search *ret, hn_diag *dg);
+/** A build read this knob: an axis for it, unless it is there, is not tunable, or changes numbers without a bound. */
+hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_diag *dg);
 /** Number of routes that change one axis alone; of the whole product (capped at INT64_MAX), the base route left out. */
 int64_t hn_search_n_single(const hn_search *s);
 int64_t hn_search_n_product(const hn_search *s, const bool *use);
-/** The i-th of them as text in the arena. use: axes that take part in the product; NULL: all. */
+/** The i-th of them as text in the arena. use: axes that take part in the product; NULL: all. The first axis turns fastest, so
+ *  that a product which grows goes on where it was. */
 const char *hn_search_single(hn_arena *a, const hn_search *s, int64_t i, int *ret_axis);
 const char *hn_search_product(hn_arena *a, const hn_search *s, const bool *use, int64_t i);
+/** Canonical text of `from` with the settings of `change` put over it. NULL: out of memory, or either does not parse. */
+const char *hn_search_over(hn_arena *a, const char *from, const char *change);
 
 #endif

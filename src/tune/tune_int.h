@@ -1,9 +1,11 @@
-/* Inside the tuner: the programs it drives and the store. */
+/* Inside the tuner: the programs it drives, trials and the store. */
 #ifndef HN_TUNE_TUNE_INT_H
 #define HN_TUNE_TUNE_INT_H
 
 #include "base/os.h"
 #include "tune/tune.h"
+
+#define HN_TUNE_ALPHA 0.01 /* a false winner in an A/A race, by design; of every interval that is shown */
 
 /** A process that holds one engine and runs blocks of it: `hone bench --worker`. */
 typedef struct hn_runner {
@@ -17,7 +19,8 @@ typedef struct hn_tuner {
     const hn_tune_opts *o;
     const hn_graph *g;
     const hn_tensor *want, *own;
-    char *dir;             /* temporary folder of engines, inputs, outputs */
+    hn_search s;
+    const char *dir;       /* temporary folder of engines, inputs, outputs */
     char *program;
     int64_t deadline_ns;   /* of the present phase; 0: none */
     int64_t end_ns;        /* of the budget; 0: none */
@@ -26,18 +29,62 @@ typedef struct hn_tuner {
     hn_tune_result *r;
     struct hn_store *store;
     hn_rng rng;
+    const char *phase;     /* as last told */
+    int64_t done, total;
+    /* the contest */
+    const char *incumbent, *default_engine; /* engine files; NULL until the default stands */
+    const char *route;     /* the incumbent's; the base route's for the default */
+    const char *base;      /* canonical text of the base route */
+    const char *engine_path;
+    hn_trial lead;         /* the incumbent's */
+    double lead_lo, lead_hi, lead_ratio; /* the won races' ratios multiplied */
+    int n_engine;
 } hn_tuner;
+
+/* tune.c */
+/** Tell progress where the search is; false: stop. */
+bool hn_tune_step(hn_tuner *t, const char *phase, int64_t done, int64_t total);
+bool hn_tune_pulse(hn_tuner *t); /* the same place again */
+bool hn_tune_out_of_time(const hn_tuner *t);
 
 /* drive.c */
 char *hn_find_program(const char *given);
+/** Build a route. An accident is an outcome of the trial; HONE_E_CANCELLED, HONE_E_NOMEM and no process are errors. */
 hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, hn_trial *trial, hn_diag *dg);
 hone_status hn_runner_start(hn_tuner *t, const char *engine, hn_runner *ret, hn_diag *dg);
 void hn_runner_stop(hn_runner *r);
 /** Median ns of a block of about `seconds`. */
 hone_status hn_runner_block(hn_tuner *t, hn_runner *r, double seconds, double *ret_ns, hn_diag *dg);
-/** Run once and judge every output: *ret_err gets the worst relative L2 error, HUGE_VAL when non-finite values mismatch. */
-hone_status hn_runner_judge(hn_tuner *t, hn_runner *r, double *ret_err, hn_diag *dg);
+/** Run once and write every output to dir/output_<io index>.npy. */
+hone_status hn_runner_outputs(hn_tuner *t, hn_runner *r, const char *dir, hn_diag *dg);
+/** What the user's command says of the outputs in dir: its last number, NaN when there is none or it failed (how). */
+hone_status hn_drive_judge(hn_tuner *t, const char *dir, double *ret, char how[64], hn_diag *dg);
 hone_status hn_write_npy(const char *path, const hn_tensor *x, hn_diag *dg);
+
+/* judge.c */
+hone_status hn_judge_check_bounds(const hn_tuner *t, hn_diag *dg); /* HONE_E_INVALID: an output that is not there */
+/** Run once and judge every output. *ret_why: NULL, or which bound is broken; trial->err is set. t->r->bound 0 judges nothing
+ *  that no stated bound covers. */
+hone_status hn_judge(hn_tuner *t, const char *engine, hn_trial *trial, const char **ret_why, char how[64], hn_diag *dg);
+
+/* trial.c */
+hone_status hn_publish(const char *from, const char *to, hn_diag *dg);
+typedef struct hn_verdict {
+    hn_race race;
+    double lo, hi; /* of log(old / new) */
+    char how[64];  /* the new engine's last process ended */
+} hn_verdict;
+/** Race two engine files until the answer is clear, the rounds are used up or the time is. */
+hone_status hn_trial_race(hn_tuner *t, const char *old, const char *new, int rounds, hn_verdict *v, hn_diag *dg);
+/** Build, judge and race one route, given whole and in canonical text, unless it was tried; a winner leads from then on. */
+hone_status hn_trial_run(hn_tuner *t, const char *route, hn_outcome *ret, hn_diag *dg);
+/** Axes for what a build read. */
+hone_status hn_trial_learn(hn_tuner *t, const hn_trial *trial, hn_diag *dg);
+
+/* strategy.c */
+bool hn_strategy_known(const char *name);
+hone_status hn_strategy_run(hn_tuner *t, hn_diag *dg);
+hone_status hn_strategy_list(hn_tuner *t, hn_diag *dg); /* dry run: what would be tried, as far as it is known */
 
 /* store.c */
 typedef struct hn_store hn_store;
@@ -45,6 +92,6 @@ hone_status hn_store_open(const char *path, const char *key, hn_store **ret, hn_
 void hn_store_close(hn_store *s);
 /** One transaction a trial. */
 hone_status hn_store_put(hn_store *s, const hn_trial *t, hn_diag *dg);
-bool hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *ret);
+hone_status hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *ret, bool *ret_found, hn_diag *dg);
 
 #endif

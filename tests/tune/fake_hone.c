@@ -4,6 +4,7 @@
  *   -region:chain=0     a fifth faster          -region:epilogue=0  a third slower
  *   -region:prologue=0  the default's payload   -math:winograd=1    twice as fast, error 1e-3
  *   -region:views=0     what $FAKE_FAULT says: crash, hang, oom, nan, fail, crash_running, hang_running
+ * A build reads region:chain and region:epilogue, and layout:image as well once chains are off.
  * $FAKE_LOG gets a line per build; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
  */
 #include <math.h>
@@ -71,7 +72,8 @@ static int build(int argc, char **argv)
     fclose(e);
     for (const char *c = route; *c; c++) payload = payload * 33 + (unsigned char)*c;
     if (is(route, "-region:prologue=0")) payload = 5381;
-    printf("{\"payload\":\"%032x\"}\n", payload);
+    printf("{\"payload\":\"%032x\",\"knobs\":[\"region:chain\",\"region:epilogue\"%s]}\n", payload,
+           strstr(route, "-region:chain=0") ? ",\"layout:image\"" : "");
     return 0;
 }
 

@@ -144,10 +144,12 @@ TEST(a_bound_decides_whether_numbers_may_change)
     make(t, &b);
     b.o.expression = "-math:winograd=* -region:chain=*";
     b.o.strategy = "fast";
-    b.o.threshold = 1e-2;
+    static const hn_bound loose = { .norm = HN_NORM_REL_L2, .limit = 1e-2 }, tight = { .norm = HN_NORM_LINF, .limit = 1e-5 };
+    b.o.bound = &loose;
+    b.o.n_bound = 1;
     CHECK_OK(tune(t, &b, &dg), &dg);
     CHECK(strstr(b.r.route, "-math:winograd=1"));
-    b.o.threshold = 1e-5;
+    b.o.bound = &tight;
     CHECK_OK(tune(t, &b, &dg), &dg);
     CHECK_STR(b.r.route, "-region:chain=0");
     CHECK_EQ(trial(&b, "-math:winograd=1")->outcome, HN_OUT_INACCURATE);
@@ -261,20 +263,191 @@ TEST(random_tries_no_route_twice)
     clean(t, &b);
 }
 
-static bool cancel_trials(void *user, const char *phase, int64_t done, int64_t total)
+/* "-layout:image=0" and "=2" are tried over the incumbent without chains, never both at once, and only because it reads them. */
+TEST(the_space_grows_with_what_builds_read)
 {
-    (void)user, (void)done, (void)total;
-    return strcmp(phase, "trials") != 0;
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    b.o.strategy = "fast";
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK_STR(b.r.route, "-region:chain=0");
+    CHECK_EQ(b.r.trials.n, 5);
+    CHECK_EQ(trial(&b, "-region:chain=0 -layout:image=0")->outcome, HN_OUT_NOT_FASTER);
+    CHECK_EQ(trial(&b, "-region:chain=0 -layout:image=2")->outcome, HN_OUT_NOT_FASTER);
+    CHECK_STR(trial(&b, "")->knobs, "region:chain region:epilogue");
+    /* what a stored trial read opens knobs as well */
+    b.o.store = b.store;
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    b.o.resume = true;
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK(b.r.n_restored > 0);
+    CHECK_EQ(b.r.trials.n, 5);
+    b.o.strategy = "full";
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK_EQ(b.r.trials.n, 12);
+    clean(t, &b);
 }
 
-TEST(cancelling_keeps_an_engine)
+TEST(a_base_route_is_kept_unless_a_trial_turns_it)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    b.o.base_route = "-region:epilogue=0 -region:prologue=0";
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK_STR(b.r.route, "-region:chain=0 -region:prologue=0");
+    CHECK_STR(b.r.trials.at[0].route, "-region:epilogue=0 -region:prologue=0");
+    clean(t, &b);
+}
+
+/* ---- accuracy ---- */
+static void bounded(hn_test *t, hn_bound bound, const char *judge, double limit, const char *want, const char *part)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    hn_test_note("%s %g, %s", hn_norm_name(bound.norm), bound.limit, judge ? judge : "no command");
+    make(t, &b);
+    b.o.expression = "-math:winograd=*"; /* twice as fast, y = 2.002 for 2 */
+    b.o.bound = &bound;
+    b.o.n_bound = 1;
+    b.o.judge = judge;
+    b.o.judge_limit = limit;
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    hn_test_note("\"%s\": %s", b.r.route, trial(&b, "-math:winograd=1")->reason);
+    CHECK_STR(b.r.route, want);
+    CHECK(strstr(trial(&b, "-math:winograd=1")->reason, part));
+    clean(t, &b);
+}
+
+TEST(every_metric_bounds)
+{
+    static const char win[] = "-math:winograd=1";
+    const struct {
+        hn_norm norm;
+        double loose, tight;
+    } k[] = { { HN_NORM_REL_L2, 2e-3, 5e-4 }, { HN_NORM_L0, 1, 0.5 }, { HN_NORM_L1, 3e-3, 1e-3 }, { HN_NORM_L2, 3e-3, 1e-3 },
+              { HN_NORM_LINF, 3e-3, 1e-3 }, { HN_NORM_COSINE, 0.9, 1.1 }, { HN_NORM_SNR, 50, 70 } };
+    for (int i = 0; i < HN_COUNT(k); i++) {
+        if (k[i].norm == HN_NORM_COSINE) continue; /* of one element it is 1: nothing to be tight about */
+        bounded(t, (hn_bound){ .norm = k[i].norm, .limit = k[i].loose }, NULL, 0, win, "");
+        bounded(t, (hn_bound){ .norm = k[i].norm, .limit = k[i].tight }, NULL, 0, "", hn_norm_name(k[i].norm));
+    }
+}
+
+TEST(a_bound_that_names_an_output_goes_first)
+{
+    const hn_bound bound[] = { { .norm = HN_NORM_LINF, .limit = 1e-9 }, { .norm = HN_NORM_LINF, .output = "y", .limit = 1 } };
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    b.o.expression = "-math:winograd=*";
+    b.o.bound = bound;
+    b.o.n_bound = 2;
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK_STR(b.r.route, "-math:winograd=1");
+    const hn_bound other = { .norm = HN_NORM_LINF, .output = "z", .limit = 1 };
+    b.o.bound = &other;
+    b.o.n_bound = 1;
+    CHECK_ERR(tune(t, &b, &dg), HONE_E_INVALID, &dg, "\"z\"");
+    clean(t, &b);
+}
+
+/* The command reads the float at the end of the file that outputs.json names. */
+#define READ_Y "f=$(sed 's/.*\"y\":\"//;s/\".*//' \"$1/outputs.json\"); od -An -tf4 -j128 \"$1/$f\""
+
+TEST(a_command_judges)
+{
+    const hn_bound wide = { .norm = HN_NORM_LINF, .limit = 1 };
+    bounded(t, wide, "read_y() { " READ_Y "; }; read_y", 2.003, "-math:winograd=1", "");
+    bounded(t, wide, "read_y() { " READ_Y "; }; read_y", 2.001, "", "at most 2.001");
+}
+
+TEST(a_command_without_an_answer_is_an_error_for_the_default)
 {
     bench b;
     hn_diag dg = { 0 };
     make(t, &b);
     b.o.expression = "-region:chain=*";
-    b.o.progress = cancel_trials;
-    CHECK_ERR(tune(t, &b, &dg), HONE_E_CANCELLED, &dg, "cancelled");
+    b.o.judge = "echo no idea; false";
+    b.o.judge_limit = 1;
+    CHECK_ERR(tune(t, &b, &dg), HONE_E_ACCURACY, &dg, "no number");
+    clean(t, &b);
+}
+
+/* ---- ends ---- */
+TEST(the_default_is_built_whatever_the_budget)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    setenv("FAKE_SLOW_MS", "600", 1);
+    b.o.budget_s = 0.3;
+    const int64_t t0 = hn_now_ns();
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK((double)(hn_now_ns() - t0) * 1e-9 < 2.3);
+    CHECK_EQ(b.r.trials.n, 1);
+    CHECK(strstr(b.r.note, "no route was tried"));
     CHECK(hn_file_exists(b.engine));
+    clean(t, &b);
+}
+
+typedef struct stopper {
+    const char *phase;
+    int after; /* calls in that phase */
+} stopper;
+
+static bool stop_in_phase(void *user, const char *phase, int64_t done, int64_t total)
+{
+    (void)done, (void)total;
+    stopper *s = user;
+    return strcmp(phase, s->phase) != 0 || s->after-- > 0;
+}
+
+static void stop(hn_test *t, bench *b, stopper s, hn_diag *dg)
+{
+    make(t, b);
+    setenv("FAKE_SLOW_MS", "400", 1); /* long enough to be stopped while it builds */
+    b->o.expression = "-region:chain=* -region:epilogue=*";
+    b->o.progress = stop_in_phase;
+    b->o.progress_user = &s;
+    tune(t, b, dg);
+}
+
+TEST(stopping_keeps_what_is_proven)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    stop(t, &b, (stopper){ "trials", 0 }, &dg);
+    CHECK_OK(dg.code, &dg);
+    CHECK(b.r.stopped && !*b.r.route);
+    CHECK_STR(file_text(t, b.engine), "");
+    clean(t, &b);
+    stop(t, &b, (stopper){ "trials", 1 }, &dg); /* the first trial's build is the second call */
+    CHECK_OK(dg.code, &dg);
+    CHECK(b.r.stopped && b.r.trials.n == 1);
+    clean(t, &b);
+    stop(t, &b, (stopper){ "confirm", 0 }, &dg);
+    CHECK_OK(dg.code, &dg);
+    CHECK(b.r.stopped && !b.r.confirmed);
+    CHECK_STR(b.r.route, "-region:chain=0");
+    CHECK_STR(file_text(t, b.engine), "-region:chain=0");
+    CHECK(b.r.lo > 1 && b.r.lo <= b.r.speedup);
+    clean(t, &b);
+    stop(t, &b, (stopper){ "default build", 1 }, &dg);
+    CHECK_EQ(dg.code, HONE_E_CANCELLED);
+    clean(t, &b);
+}
+
+TEST(intervals_are_those_that_prove)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    b.o.expression = "-region:chain=*";
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK_NEAR(b.r.confidence, 0.99, 1e-12);
+    CHECK(b.r.confirmed);
+    for (int i = 1; i < b.r.trials.n; i++) CHECK_EQ(b.r.trials.at[i].outcome == HN_OUT_FASTER, b.r.trials.at[i].lo > 1);
     clean(t, &b);
 }

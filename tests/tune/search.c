@@ -10,7 +10,7 @@ TEST(singles_change_one_axis)
     hn_diag dg = { 0 };
     hn_search s;
     int axis = -1;
-    CHECK_OK(hn_search_make(t->arena, "-region:chain=* -layout:image=[0..2]", NULL, 0, false, &s, &dg), &dg);
+    CHECK_OK(hn_search_make(t->arena, "-region:chain=* -layout:image=[0..2]", NULL, false, &s, &dg), &dg);
     CHECK_EQ(hn_search_n_single(&s), 3);
     CHECK_STR(hn_search_single(t->arena, &s, 0, &axis), "-region:chain=0");
     CHECK_EQ(axis, 0);
@@ -22,7 +22,7 @@ TEST(the_product_holds_every_combination_once)
 {
     hn_diag dg = { 0 };
     hn_search s;
-    CHECK_OK(hn_search_make(t->arena, "-region:chain=* -layout:image=[0..2] -region:views=*", NULL, 0, false, &s, &dg), &dg);
+    CHECK_OK(hn_search_make(t->arena, "-region:chain=* -layout:image=[0..2] -region:views=*", NULL, false, &s, &dg), &dg);
     const int64_t n = hn_search_n_product(&s, NULL);
     CHECK_EQ(n, 2 * 3 * 2 - 1);
     for (int64_t i = 0; i < n; i++)
@@ -35,28 +35,70 @@ TEST(bare_values_stand_in_every_route)
     hn_diag dg = { 0 };
     hn_search s;
     int axis;
-    CHECK_OK(hn_search_make(t->arena, "-region:views=0 -region:chain=*", NULL, 0, false, &s, &dg), &dg);
+    CHECK_OK(hn_search_make(t->arena, "-region:views=0 -region:chain=*", NULL, false, &s, &dg), &dg);
     CHECK_STR(hn_search_single(t->arena, &s, 0, &axis), "-region:views=0 -region:chain=0");
+}
+
+static void grow(hn_test *t, hn_search *s, hn_knob id)
+{
+    hn_diag dg = { 0 };
+    CHECK_OK(hn_search_grow(t->arena, s, hn_knob_get(id), &dg), &dg);
 }
 
 TEST(only_knobs_that_were_read_are_searched)
 {
     hn_diag dg = { 0 };
     hn_search s;
-    const hn_knob_read read[] = { { .knob = HN_KNOB_region_chain, .where = "", .value = 1 },
-                                  { .knob = HN_KNOB_core_threads, .where = "", .value = 0 },
-                                  { .knob = HN_KNOB_math_winograd, .where = "/c", .value = 0 } };
-    CHECK_OK(hn_search_make(t->arena, NULL, read, HN_COUNT(read), false, &s, &dg), &dg);
+    CHECK_OK(hn_search_make(t->arena, NULL, NULL, false, &s, &dg), &dg);
+    CHECK_EQ(hn_search_n_single(&s), 0);
+    grow(t, &s, HN_KNOB_region_chain);
+    grow(t, &s, HN_KNOB_region_chain);  /* once is enough */
+    grow(t, &s, HN_KNOB_core_threads);  /* not tunable */
+    grow(t, &s, HN_KNOB_math_winograd); /* changes numbers */
     CHECK_EQ(s.n_axis, 1);
-    CHECK_OK(hn_search_make(t->arena, NULL, read, HN_COUNT(read), true, &s, &dg), &dg);
-    CHECK_EQ(s.n_axis, 2);
+    CHECK_OK(hn_search_make(t->arena, NULL, NULL, true, &s, &dg), &dg);
+    grow(t, &s, HN_KNOB_math_winograd);
+    CHECK_EQ(s.n_axis, 1);
+    CHECK_OK(hn_search_make(t->arena, "-region:chain=*", NULL, true, &s, &dg), &dg);
+    grow(t, &s, HN_KNOB_math_winograd); /* an expression says what is searched */
+    CHECK_EQ(s.n_axis, 1);
+}
+
+TEST(a_product_that_grows_keeps_its_indices)
+{
+    hn_diag dg = { 0 };
+    hn_search s;
+    const char *before[64];
+    CHECK_OK(hn_search_make(t->arena, NULL, NULL, false, &s, &dg), &dg);
+    grow(t, &s, HN_KNOB_region_chain);
+    grow(t, &s, HN_KNOB_layout_image);
+    const int64_t n = hn_search_n_product(&s, NULL);
+    CHECK(n < 64);
+    for (int64_t i = 0; i < n; i++) before[i] = hn_search_product(t->arena, &s, NULL, i);
+    grow(t, &s, HN_KNOB_region_views);
+    CHECK(hn_search_n_product(&s, NULL) > n);
+    for (int64_t i = 0; i < n; i++) CHECK_STR(hn_search_product(t->arena, &s, NULL, i), before[i]);
+}
+
+TEST(a_base_route_is_where_changes_start)
+{
+    hn_diag dg = { 0 };
+    hn_search s;
+    int axis;
+    CHECK_OK(hn_search_make(t->arena, "-region:chain=*", "-region:chain=0", false, &s, &dg), &dg);
+    CHECK_EQ(hn_search_n_single(&s), 1);
+    const char *one = hn_search_single(t->arena, &s, 0, &axis);
+    CHECK_STR(one, "-region:chain=1");
+    CHECK_STR(hn_search_over(t->arena, "-region:chain=0 -region:views=0", one), "-region:views=0");
+    CHECK_STR(hn_search_over(t->arena, "-layout:image=0", "-layout:image=2"), "-layout:image=2"); /* not both */
+    CHECK(!hn_search_over(t->arena, "-no:such=1", one));
 }
 
 TEST(knobs_that_change_numbers_need_a_bound)
 {
     hn_diag dg = { 0 };
     hn_search s;
-    CHECK_ERR(hn_search_make(t->arena, "-math:winograd=*", NULL, 0, false, &s, &dg), HONE_E_INVALID, &dg, "winograd");
-    CHECK_ERR(hn_search_make(t->arena, "-math:winograd=1", NULL, 0, false, &s, &dg), HONE_E_INVALID, &dg, "winograd");
-    CHECK_OK(hn_search_make(t->arena, "-math:winograd=*", NULL, 0, true, &s, &dg), &dg);
+    CHECK_ERR(hn_search_make(t->arena, "-math:winograd=*", NULL, false, &s, &dg), HONE_E_INVALID, &dg, "winograd");
+    CHECK_ERR(hn_search_make(t->arena, "-math:winograd=1", NULL, false, &s, &dg), HONE_E_INVALID, &dg, "winograd");
+    CHECK_OK(hn_search_make(t->arena, "-math:winograd=*", NULL, true, &s, &dg), &dg);
 }

@@ -24,7 +24,15 @@ static void drop(hn_test *t, const char *path)
 
 static const hn_trial sample = { .route = "-region:chain=0", .outcome = HN_OUT_NOT_FASTER, .reason = "why \"so\"\nand more",
                                  .payload = "00112233445566778899aabbccddeeff", .ratio = 0.9, .lo = 0.8, .hi = 1.1,
-                                 .err = 1e-7 };
+                                 .err = 1e-7, .knobs = "region:chain layout:image" };
+
+static bool held(hn_test *t, hn_store *s, const char *route, hn_trial *ret)
+{
+    hn_diag dg = { 0 };
+    bool found;
+    CHECK_OK(hn_store_get(s, t->arena, route, ret, &found, &dg), &dg);
+    return found;
+}
 
 TEST(a_trial_is_found_again_under_its_key_alone)
 {
@@ -36,15 +44,16 @@ TEST(a_trial_is_found_again_under_its_key_alone)
     CHECK_OK(hn_store_put(s, &sample, &dg), &dg);
     hn_store_close(s);
     CHECK_OK(hn_store_open(path, "model-a", &s, &dg), &dg);
-    CHECK(hn_store_get(s, t->arena, sample.route, &got));
+    CHECK(held(t, s, sample.route, &got));
     CHECK_EQ(got.outcome, sample.outcome);
     CHECK_STR(got.reason, sample.reason);
     CHECK_STR(got.payload, sample.payload);
+    CHECK_STR(got.knobs, sample.knobs);
     CHECK_NEAR(got.lo, 0.8, 0);
-    CHECK(!hn_store_get(s, t->arena, "-region:chain=1", &got));
+    CHECK(!held(t, s, "-region:chain=1", &got));
     hn_store_close(s);
     CHECK_OK(hn_store_open(path, "model-b", &s, &dg), &dg);
-    CHECK(!hn_store_get(s, t->arena, sample.route, &got));
+    CHECK(!held(t, s, sample.route, &got));
     hn_store_close(s);
     drop(t, path);
 }
@@ -66,7 +75,7 @@ TEST(lines_travel_between_stores)
     CHECK_OK(hn_tune_store_import(to, hn_str_get(&lines), &added, &dg), &dg);
     CHECK_EQ(added, 0);
     CHECK_OK(hn_store_open(to, "key", &s, &dg), &dg);
-    CHECK(hn_store_get(s, t->arena, sample.route, &got));
+    CHECK(held(t, s, sample.route, &got));
     CHECK_STR(got.reason, sample.reason);
     CHECK_NEAR(got.err, 1e-7, 0);
     hn_store_close(s);
@@ -85,13 +94,13 @@ TEST(damaged_lines_and_files_are_errors)
               &dg, "line 2");
     CHECK_OK(hn_store_open(path, "k", &s, &dg), &dg);
     hn_trial got;
-    CHECK(!hn_store_get(s, t->arena, "r", &got)); /* all lines or none */
+    CHECK(!held(t, s, "r", &got)); /* all lines or none */
     hn_store_close(s);
     drop(t, path);
     FILE *f = fopen(path, "w");
     CHECK(f);
     for (int i = 0; i < 500; i++) fputs("this is no database ", f);
     fclose(f);
-    CHECK_ERR(hn_store_open(path, "k", &s, &dg), HONE_E_IO, &dg, "trial store");
+    CHECK_ERR(hn_store_open(path, "k", &s, &dg), HONE_E_FORMAT, &dg, "trial store");
     drop(t, path);
 }
