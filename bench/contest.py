@@ -175,7 +175,7 @@ def start_peer(peer, model, threads, files, shapes=None):
 
 def start_hone(name, engine, threads, files, hone=None):
     """One of our engines ready to race, or ContestError with its reason."""
-    c = Contestant(name, [str(hone or ROOT / "build" / "hone"), "bench", "--worker"])
+    c = Contestant(name, [str(hone or os.environ.get("HONE_PROGRAM") or ROOT / "build" / "hone"), "bench", "--worker"])
     try:
         c.load = c.ask(cmd="load", engine=str(engine), threads=threads)
         c.first = c.ask(cmd="inputs", files=files)

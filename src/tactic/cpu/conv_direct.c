@@ -50,7 +50,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     else
         hn_space_add_list(ret, "mr", HN_COUNT(narrow), narrow);
     hn_space_add_list(ret, "nv", t->n_vreg >= 32 ? 5 : 3, nv);
-    hn_space_add_list(ret, "vl", lanes > 8 ? 3 : 2, vl);
+    hn_space_add_list(ret, "vl", lanes > 8 ? 3 : lanes > 4 ? 2 : 1, vl);
     hn_space_add_list(ret, "flat", 2, flat);
     hn_space_add_settled(ret, "tiles", 5, (const int64_t[]){ TILES_PER_CORE, 1, 2, 8, 16 });
     hn_space_add_settled(ret, "ahead", 2, (const int64_t[]){ 1, 0 });
@@ -94,7 +94,7 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     const int64_t acc = p[P_MR] * p[P_NV], lanes = t->vec_bytes / 4;
     if (acc + (p[P_NV] > 1 ? p[P_NV] + 1 : 2) > t->n_vreg) return false;
     if (p[P_VL] > 4 && p[P_VL] / 2 >= c.og) return false;
-    if (p[P_VL] < 8 && c.og > 4) return false;
+    if (p[P_VL] < HN_MIN(8, lanes) && c.og > 4) return false;
     if ((p[P_NV] - 1) * p[P_VL] >= c.og && p[P_NV] > 1) return false;
     if (c.yi.block && c.yi.block % p[P_VL]) return false;
     if (p[P_FLAT] && !pointwise_linear(&c) && c.ow_opt >= 48) return false; /* rows are long enough */
