@@ -94,10 +94,13 @@ class Sweep:
 
     def variants(self, model, base, reads, payloads):
         """Build one engine for each value; yields (setting, engine file) for payloads not seen."""
+        done = {(r["model"], r["threads"], r["setting"]) for r in self.found["variants"] if "ratio" in r or r.get("same")}
         for knob in reads:
             for i, v in enumerate(values_of(self.knobs[knob], self.args.values)):
                 setting, name = f"-{knob}={v}", f"{knob.replace(':', '_')}_{i}.hone"
                 row = {"model": model.name, "threads": self.args.threads, "base": base, "knob": knob, "setting": setting}
+                if (model.name, self.args.threads, setting) in done:
+                    continue
                 try:
                     reply = self.build(model, joined(base, setting), name)
                 except ours.HoneError as e:
@@ -238,6 +241,7 @@ def main():
     ap.add_argument("--block", type=float, default=0.05, metavar="S", help="of one screening block")
     ap.add_argument("--attempts", type=int, default=2, help="proofs a knob gets")
     ap.add_argument("--minutes", type=float, default=1e9, help="stop proving after so long")
+    ap.add_argument("--afresh", action="store_true", help="screen again what was screened before")
     ap.add_argument("--no-screen", action="store_true", help="prove from what is there")
     ap.add_argument("--report", action="store_true", help="print what is there and end")
     args = ap.parse_args()
@@ -246,8 +250,9 @@ def main():
         sweep = Sweep(args, pathlib.Path(work))
         if not args.report:
             for model in [] if args.no_screen else table.select(args.models.split(",")):
-                keep = [r for r in sweep.found["variants"] if r["model"] != model.name or not sweep.wanted(r["knob"])]
-                sweep.found["variants"] = keep
+                if args.afresh:
+                    keep = [r for r in sweep.found["variants"] if r["model"] != model.name or not sweep.wanted(r["knob"])]
+                    sweep.found["variants"] = keep
                 try:
                     sweep.screen(model)
                 except ours.HoneError as e:

@@ -11,8 +11,8 @@
 
 /* ---- graphs ---- */
 #define GEMM       "in x f32[40,96]  const w f32[96,160]  const b f32[160]\nm = matmul(x, w)  a = add(m, b)  r = relu(a)\nout r"
-#define GEMM_TALL  "in x f32[512,1024]  const w f32[1024,64]\nm = matmul(x, w)\nout m"
-#define GEMM_HEAVY "in x f32[96,1024]  const w f32[1024,768]\nm = matmul(x, w)\nout m"
+#define GEMM_TALL  "in x f32[200,1024]  const w f32[1024,64]\nm = matmul(x, w)\nout m"
+#define GEMM_HEAVY "in x f32[48,1024]  const w f32[1024,256]\nm = matmul(x, w)\nout m"
 #define MATMUL     "in x f32[2,40,48]  in y f32[2,48,96]\nm = matmul(x, y)\nout m"
 #define INT8       "in x u8[40,64]  const w i8[64,160]\nm = matmul_int(x, w)\nout m"
 #define INT8_WIDE  "in x u8[40,64]  const w i8[64,2048]\nm = matmul_int(x, w)\nout m"
@@ -21,7 +21,7 @@
 #define CONV_INT8  "in x u8[1,16,14,14]  const w i8[64,16,3,3]\nc = conv_int(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
 #define CONV                                                                                                              \
     "in x f32[1,16,14,14]  const w f32[64,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  r = relu(c)\nout r"
-#define CONV_HEAVY "in x f32[1,256,14,14]  const w f32[256,256,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
+#define CONV_HEAVY "in x f32[1,128,14,14]  const w f32[128,128,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
 #define CONV_WIDE  "in x f32[1,16,56,56]  const w f32[32,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
 #define DEPTHWISE                                                                                                         \
     "in x f32[1,64,28,28]  const w f32[64,1,3,3]\nc = conv(x, w) {group=64, pad_begin=[1,1], pad_end=[1,1]}\nout c"
@@ -207,15 +207,30 @@ TEST(every_tunable_knob_has_a_graph)
     }
 }
 
-/* Both values compute the same, whatever this machine's kernels are. */
-TEST(every_value_computes_the_same)
+/* Both values of every third row compute what evaluation does, whatever this machine's kernels are. */
+static void compute_alike(hn_arena *a, int first)
 {
-    for (int i = 0; i < HN_COUNT(rows); i++)
+    for (int i = first; i < HN_COUNT(rows); i += 3)
         for (int v = 0; v < 2; v++) {
-            const char *route = route_of(t->arena, &rows[i], v);
+            const char *route = route_of(a, &rows[i], v);
             hn_test_note("%s", route);
-            hn_check_graph(rows[i].graph, &(hn_run_opts){ .route = route, .tol = 1e-4 });
+            hn_check_graph(rows[i].graph, &(hn_run_opts){ .route = route, .cache_dir = getenv("HONE_CACHE_DIR"), .tol = 1e-4 });
         }
+}
+
+TEST(every_value_computes_the_same_1)
+{
+    compute_alike(t->arena, 0);
+}
+
+TEST(every_value_computes_the_same_2)
+{
+    compute_alike(t->arena, 1);
+}
+
+TEST(every_value_computes_the_same_3)
+{
+    compute_alike(t->arena, 2);
 }
 
 /* ---- when a knob is read ---- */

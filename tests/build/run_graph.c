@@ -107,7 +107,7 @@ void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
     hn_target_detect(&t, true);
     hn_route route = { 0 };
     if (o->route) CHECK_OK(hn_route_parse(a, o->route, &route, &dg), &dg);
-    const hn_build_opts b = { .target = &t, .route = &route, .threads = 2, .measure = o->measure, .model_name = "test",
+    const hn_build_opts b = { .target = &t, .route = &route, .threads = 2, .measure = o->measure, .cache_dir = o->cache_dir, .model_name = "test",
                               .debug = &(hn_pass_debug){ .validate = true } };
     hn_build_report r;
     void *data = NULL;

@@ -9,6 +9,7 @@ typedef struct hn_run_opts {
     const char *route;      /* NULL: default */
     bool measure;           /* race candidates */
     int64_t sym;            /* extent for every symbol; 0: its opt */
+    const char *cache_dir;  /* of compiled kernels; NULL: none */
     double tol;             /* relative L2 bound; 0: 1e-5 */
     uint64_t seed;
     const hn_tensor *in;    /* inputs, in order; NULL: random ones */
