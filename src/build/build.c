@@ -10,10 +10,8 @@ bool hn_build_step(hn_job *b, const char *phase, int64_t done, int64_t total)
     return !b->o->progress || b->o->progress(b->o->progress_user, phase, done, total);
 }
 
-/* Composites that a tactic takes whole stay; the others are expanded. */
-static bool keep_composite(void *user, const hn_node *n)
+bool hn_takes_whole(hn_job *b, const hn_node *n)
 {
-    hn_job *b = user;
     hn_arena *a = hn_arena_create();
     hn_node *one = (hn_node *)(uintptr_t)n;
     hn_value **in = NULL;
@@ -33,6 +31,12 @@ static bool keep_composite(void *user, const hn_node *n)
     }
     hn_arena_destroy(a);
     return keep;
+}
+
+/* Composites that a tactic takes whole stay; the others are expanded. */
+static bool keep_composite(void *user, const hn_node *n)
+{
+    return hn_takes_whole(user, n);
 }
 
 static hone_status run_passes(hn_job *b, hn_diag *dg)

@@ -165,4 +165,7 @@ uint32_t hn_plan_value(hn_planner *p, hn_value *v, hn_diag *dg); /* of a compute
 uint32_t hn_plan_new_buf(hn_planner *p, hn_value *v, uint32_t size); /* arena, or heap with its ALLOC */
 hn_groups *hn_build_groups(hn_job *b, const hn_graph *g);
 
+/** Does a tactic of the target take a region of this node alone, with its values' layouts and the route's choice of tactics? */
+bool hn_takes_whole(hn_job *b, const hn_node *n);
+
 #endif

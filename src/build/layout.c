@@ -175,6 +175,62 @@ static void place_spatial(hn_builder *b, hn_node *n)
     y->layout = keep;
 }
 
+/* ---- attention reads and writes rows where transposes leave them ---- */
+static bool keeps_rows(const hn_node *transpose)
+{
+    int rank;
+    const int64_t *perm = hn_attr_is(transpose, "perm", &rank);
+    return rank == 4 && perm[3] == 3;
+}
+
+/* Nothing but attentions of this graph read v, as queries or keys. */
+static bool only_attention_reads(const hn_value *v)
+{
+    HN_FOR_USES (u, v)
+        if (!u->node || u->node->op != HN_OP_attention || u->node->graph != v->graph || u->index > 1) return false;
+    return true;
+}
+
+/*     q = transpose(x [b,s,h,d], [0,2,1,3])   y = attention(q, ..)   z = transpose(y, [0,2,1,3])
+ *
+ * With q stored as x is, and y as z is, both transposes move nothing. Values stay as they are: every query reads all of them,
+ * and rows of one head that lie apart collide in the cache. */
+static bool comes_in_rows(const hn_node *n, int i)
+{
+    const hn_node *t = i < 2 ? hn_producer(hn_in(n, i)) : NULL;
+    return t && t->op == HN_OP_transpose && t->graph == n->graph && keeps_rows(t) && !has_layout(hn_in(t, 0)) &&
+           only_attention_reads(hn_in(n, i));
+}
+
+static void as_transposed(hn_value *q)
+{
+    const int64_t *perm = hn_attr_is(hn_producer(q), "perm", &q->layout.n);
+    for (int a = 0; a < q->layout.n; a++) q->layout.at[perm[a]].axis = (int8_t)a;
+}
+
+static void as_read(hn_value *y)
+{
+    const hn_node *t = hn_has_one_use(y) ? y->uses->node : NULL;
+    if (!t || t->op != HN_OP_transpose || t->graph != y->graph || !keeps_rows(t)) return;
+    const int64_t *perm = hn_attr_is(t, "perm", &y->layout.n);
+    for (int a = 0; a < y->layout.n; a++) y->layout.at[a].axis = (int8_t)perm[a];
+}
+
+static void place_attention(hn_job *job, hn_builder *b, hn_node *n)
+{
+    static const hn_layout plain = { 0 };
+    for (int i = 0; i < n->n_in; i++)
+        if (has_layout(hn_in(n, i)) && !comes_in_rows(n, i)) give_operand(b, n, i, &plain);
+    if (!ask(job, HN_KNOB_layout_heads, n)) return;
+    for (int i = 0; i < 2; i++)
+        if (comes_in_rows(n, i) && !has_layout(hn_in(n, i))) as_transposed(hn_in(n, i));
+    as_read(n->out[0]);
+    if (hn_takes_whole(job, n)) return;
+    for (int i = 0; i < 2; i++)
+        if (comes_in_rows(n, i)) hn_in(n, i)->layout = plain;
+    n->out[0]->layout = plain;
+}
+
 static bool reads_any_layout(const hn_node *n)
 {
     switch (n->op) {
@@ -195,6 +251,8 @@ static void place(hn_job *job, hn_builder *b, hn_node *n)
     } else if (n->op == HN_OP_concat || n->op == HN_OP_pad || n->op == HN_OP_slice ||
                (n->op == HN_OP_gather && n->out[0]->type.rank == hn_in(n, 0)->type.rank && hn_attr_i(n, "axis") > CHANNEL_AXIS)) {
         place_spatial(b, n);
+    } else if (n->op == HN_OP_attention) {
+        place_attention(job, b, n);
     } else if (!reads_any_layout(n)) {
         give_plain(b, n);
     }

@@ -98,3 +98,22 @@ TEST(fuse_silu_is_a_choice)
     /* results of halves round by 2^-11 */
     hn_check_graph("in x f16[6,40]\ns = sigmoid(x)  y = mul(x, s)\nout y", &(hn_run_opts){ .tol = 0x1p-11 });
 }
+
+/* Queries, keys and results stay where [b,s,h,d] has them; one of the keys' readers wants them as they are said to be. */
+TEST(attention_reads_rows_where_they_lie)
+{
+    static const char *const text[] = {
+        "sym b [1,2,3]\nsym s [1,9,40]\nin x f32[b,s,4,20]  in k f32[b,7,2,20]  in v f32[b,2,7,33]\n"
+        "q = transpose(x) {perm=[0,2,1,3]}  kt = transpose(k) {perm=[0,2,1,3]}  a = attention(q, kt, v) {rows=nan}\n"
+        "z = transpose(a) {perm=[0,2,1,3]}  y = relu(z)\nout y",
+        "in x f32[5,2,3,20]  in k f32[2,3,7,20]  in v f32[2,3,7,8]  in m f32[5,7]\n"
+        "q = transpose(x) {perm=[1,2,0,3]}  a = attention(q, k, v, m)  z = transpose(a) {perm=[2,0,1,3]}  w = attention(q, q, q)\nout z\nout w",
+        "in x f32[2,5,3,20]  in v f32[2,3,5,8]\n"
+        "q = transpose(x) {perm=[0,2,1,3]}  a = attention(q, q, v)  n = neg(q)  z = transpose(a) {perm=[0,2,1,3]}\nout z\nout n\nout a",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        hn_check_graph(text[i], NULL);
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 3, .route = "-layout:heads=0" });
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 1 });
+    }
+}

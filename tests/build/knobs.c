@@ -60,6 +60,9 @@
     "in x f32[6,70]  in y f32[70,6]\nt = transpose(x) {perm=[1,0]}  a = add(t, y)  s = cumsum(a)  b = mul(t, s)\nout b"
 #define SHARED_WORK "in x f32[9,70]\nr = relu(x)  a = reduce_sum(r) {axes=[1]}  b = reduce_max(r) {axes=[1]}\nout a  out b"
 
+#define HEADS       "in x f32[1,40,2,32]  in k f32[1,2,48,32]  in v f32[1,2,48,32]\nq = transpose(x) {perm=[0,2,1,3]}\n" \
+                    "a = attention(q, k, v)  z = transpose(a) {perm=[0,2,1,3]}\nout z"
+
 static const struct row {
     const char *knob, *graph, *base; /* base: settings without which the graph does not read the knob */
     const char *value[2];
@@ -72,6 +75,7 @@ static const struct row {
     { "thread:max", GEMM, "", { "0", "1" } },
     { "thread:grain", GEMM, "", { "1", "4" } },
     { "thread:cost", GEMM, "", { "even", "dear" } },
+    { "layout:heads", HEADS, "", { "0", "1" } },
     { "layout:image", CONV, "", { "0", "1" } },
     { "layout:block", CONV, "-layout:image=2", { "8", "16" } },
     { "layout:plain_channels", FIRST, "", { "0", "4" } },

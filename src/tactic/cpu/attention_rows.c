@@ -5,12 +5,20 @@
  * Scores never reach memory, and keys past a causal limit are not computed.
  */
 #include "tactic/cpu/loops.h"
+#include "tactic/cpu/square.h"
 
 enum { P_MR, P_NV };
 enum { MAX_MR = 6, MAX_NV = 4 };
 enum { Q, K, V, MASK };
 enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT };
 enum { ROWS_ZERO, ROWS_NAN, ROWS_GUARD };
+
+/* The last axis lies densest, the others in any order: [b,h,s,d] and [b,s,h,d] alike. */
+static bool has_whole_rows(const hn_value *v)
+{
+    const hn_layout *l = &v->layout;
+    return hn_layout_is_plain(l) || (l->n == 4 && l->at[3].axis == 3 && !l->at[3].block);
+}
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
@@ -22,10 +30,10 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!hn_lower_can(r, n)) return HN_FIT_DTYPE;
     for (int i = Q; i <= V; i++) {
         if (hn_region_operand(r, hn_in(n, i)) < 0) return HN_FIT_TOO_SMALL;
-        if (!hn_layout_is_plain(&hn_in(n, i)->layout)) return HN_FIT_LAYOUT;
+        if (!has_whole_rows(hn_in(n, i))) return HN_FIT_LAYOUT;
         if (!hn_dim_is_const(hn_in(n, i)->type.dim[3])) return HN_FIT_SYMBOLIC;
     }
-    return hn_layout_is_plain(&n->out[0]->layout) ? HN_FIT_YES : HN_FIT_LAYOUT;
+    return has_whole_rows(n->out[0]) ? HN_FIT_YES : HN_FIT_LAYOUT;
 }
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
@@ -67,9 +75,10 @@ typedef struct att {
     hn_lower *l;
     int qb, kb, vb, sb;    /* buffers: queries, panels, values; scratch: scores */
     hn_kv t, stride;       /* keys; scores a row in scratch */
-    hn_kv batch, head, kv; /* kv: batch and key head as one number */
+    hn_kv batch, head, key_head;
+    hn_kv kv; /* batch and key head as one number */
     hn_kv row[MAX_MR], limit[MAX_MR];
-    hn_kvar acc[MAX_MR][MAX_NV];
+    hn_kvar acc[MAX_MR][MAX_NV], top[MAX_MR]; /* top: the largest score of a row, a vector of maxima */
 } att;
 
 static void shape_of(const hn_region *r, const hn_target *t, const int64_t *p, att *a)
@@ -94,27 +103,70 @@ static hn_dim product(const att *a, hn_dim x, hn_dim y)
     return hn_dim_mul(a->r->g->syms, x, y);
 }
 
+/* Where row `row` of a head starts. */
+static hn_kv row_at(hn_lower *l, const hn_value *v, hn_kv batch, hn_kv head, hn_kv row)
+{
+    static const hn_layout plain = { .n = 4, .at = { { 0, 0 }, { 1, 0 }, { 2, 0 }, { 3, 0 } } };
+    const hn_layout *lay = v->layout.n ? &v->layout : &plain;
+    const hn_kv index[3] = { batch, head, row };
+    hn_kb *b = hn_lower_kb(l);
+    hn_kv stride[HN_MAX_RANK], at = hn_kb_i(b, 0);
+    hn_lower_strides(l, v, stride);
+    for (int i = 0; i < 3; i++)
+        at = hn_kb_add(b, at, hn_kb_mul(b, index[lay->at[i].axis], stride[i]));
+    return at;
+}
+
 /* ---- first launch: keys to panels ---- */
+typedef struct turn {
+    hn_kb *b;
+    int in, out;            /* buffers */
+    hn_kv row[HN_SQUARE_MAX]; /* where the rows of a square start */
+    hn_kv to;               /* where its first element goes */
+    int lanes;
+    int64_t wide;
+} turn;
+
+/* Elements [j, j + count) of the rows, turned over: a row of the panel each. */
+static void turn_square(const turn *s, hn_kv j, int count)
+{
+    hn_kb *b = s->b;
+    hn_kv x[HN_SQUARE_MAX];
+    const hn_kv on = count < s->lanes ? hn_kb_tail_mask(b, hn_kb_i(b, 0), hn_kb_i(b, count), s->lanes) : HN_KV_NONE;
+    for (int i = 0; i < s->lanes; i++)
+        x[i] = hn_kb_loadm(b, s->in, hn_kb_add(b, s->row[i], j), s->lanes, on);
+    hn_square_transpose(b, x, s->lanes);
+    for (int i = 0; i < count; i++)
+        hn_kb_store(b, s->out, hn_kb_add(b, s->to, hn_kb_muli(b, hn_kb_addi(b, j, i), s->wide)), x[i]);
+}
+
+/* Keys past the last repeat it: their scores are hidden later. */
+static hn_kv panel_row(const att *a, hn_lower *l, hn_kv head, hn_kv key)
+{
+    hn_kb *b = hn_lower_kb(l);
+    const hn_kv one = hn_kb_i(b, 1), heads = hn_kb_max(b, hn_lower_dim(l, a->k->type.dim[1]), one);
+    const hn_kv last = hn_kb_addi(b, hn_lower_dim(l, a->k->type.dim[2]), -1);
+    return row_at(l, a->k, hn_kb_idiv(b, head, heads), hn_kb_imod(b, head, heads), hn_kb_min(b, key, last));
+}
+
 static hone_status emit_panels(const att *a, const hn_target *t, hn_emission *ret, hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "attention_float_rows__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, a->r, t);
     if (!b || !l) return HN_NOMEM(dg);
     const hn_dim heads = product(a, a->k->type.dim[0], a->k->type.dim[1]);
-    const hn_kv per = hn_lower_dim(l, a->panels), keys = hn_lower_dim(l, a->k->type.dim[2]);
-    const hn_kv trips = hn_lower_dim(l, product(a, heads, a->panels));
-    const int in = hn_lower_in(l, hn_region_operand(a->r, a->k)), out = hn_lower_temp(l, 0, HN_F32, true);
+    const hn_kv per = hn_lower_dim(l, a->panels), trips = hn_lower_dim(l, product(a, heads, a->panels));
+    turn s = { .b = b, .in = hn_lower_in(l, hn_region_operand(a->r, a->k)), .out = hn_lower_temp(l, 0, HN_F32, true),
+               .lanes = a->lanes, .wide = a->wide };
     const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1)), head = hn_kb_idiv(b, trip, per);
     const hn_kv first = hn_kb_muli(b, hn_kb_imod(b, trip, per), a->wide);
-    const hn_kv j = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, a->d), 1);
-    for (int v = 0; v < a->nv; v++) {
-        const hn_kv key = hn_kb_addi(b, first, (int64_t)v * a->lanes),
-                    on = hn_kb_tail_mask(b, key, keys, a->lanes);
-        const hn_kv from = hn_kb_add(b, hn_kb_muli(b, hn_kb_add(b, hn_kb_mul(b, head, keys), key), a->d), j);
-        const hn_kv x = hn_kb_load_strided(b, in, from, hn_kb_i(b, a->d), a->lanes, on);
-        const hn_kv to = hn_kb_add(b, hn_kb_muli(b, trip, a->d * a->wide), hn_kb_muli(b, j, a->wide));
-        hn_kb_store(b, out, hn_kb_addi(b, to, (int64_t)v * a->lanes), x);
-    }
+    const hn_kv v = hn_kb_muli(b, hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, a->nv), 1), a->lanes);
+    for (int i = 0; i < a->lanes; i++) s.row[i] = panel_row(a, l, head, hn_kb_addi(b, hn_kb_add(b, first, v), i));
+    s.to = hn_kb_add(b, hn_kb_muli(b, trip, a->d * a->wide), v);
+    const int64_t left = a->d % a->lanes;
+    turn_square(&s, hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, a->d - left), a->lanes), a->lanes);
+    hn_kb_end(b);
+    if (left) turn_square(&s, hn_kb_i(b, a->d - left), (int)left);
     hn_kb_end(b);
     hn_kb_end(b);
     const double n =
@@ -125,10 +177,7 @@ static hone_status emit_panels(const att *a, const hn_target *t, hn_emission *re
 /* ---- second launch: scores ---- */
 static hn_kv query_at(att *a, int m, hn_kv j)
 {
-    hn_kb *b = hn_lower_kb(a->l);
-    hn_kv at = hn_kb_add(b, hn_kb_mul(b, a->batch, hn_lower_dim(a->l, a->q->type.dim[1])), a->head);
-    at = hn_kb_add(b, hn_kb_mul(b, at, hn_lower_dim(a->l, a->q->type.dim[2])), a->row[m]);
-    return hn_kb_add(b, hn_kb_muli(b, at, a->d), j);
+    return hn_kb_add(hn_lower_kb(a->l), row_at(a->l, a->q, a->batch, a->head, a->row[m]), j);
 }
 
 static hn_kv score_at(att *a, int m, hn_kv key)
@@ -186,6 +235,8 @@ static hn_kv panels_of(att *a)
 static void scores(att *a)
 {
     hn_kb *b = hn_lower_kb(a->l);
+    for (int m = 0; m < a->mr; m++)
+        a->top[m] = hn_kb_var(b, f32(a, -__builtin_inf()));
     const hn_kv panel = hn_kb_forn(b, panels_of(a)), all = hn_lower_dim(a->l, a->panels);
     for (int m = 0; m < a->mr; m++)
         for (int v = 0; v < a->nv; v++)
@@ -206,7 +257,9 @@ static void scores(att *a)
     for (int m = 0; m < a->mr; m++)
         for (int v = 0; v < a->nv; v++) {
             const hn_kv key = hn_kb_addi(b, hn_kb_muli(b, panel, a->wide), (int64_t)v * a->lanes);
-            hn_kb_store(b, a->sb, score_at(a, m, key), finish_score(a, m, key, hn_kb_get(b, a->acc[m][v])));
+            const hn_kv x = finish_score(a, m, key, hn_kb_get(b, a->acc[m][v]));
+            hn_kb_store(b, a->sb, score_at(a, m, key), x);
+            hn_kb_set(b, a->top[m], hn_kb_max(b, hn_kb_get(b, a->top[m]), x));
         }
     hn_kb_end(b);
 }
@@ -225,29 +278,40 @@ static hn_kv clear_undefined(att *a, int m, hn_kv n, hn_kv sum)
     return hn_kb_select(b, undefined, hn_kb_like(b, sum, 1), sum);
 }
 
-/* Weights stay in scratch; yields what they must be divided by, as a factor. */
-static hn_kv weights(att *a, int m, hn_kv n)
+/* What is taken off the scores of row m. A row that sees no key has -inf there: taking 0 off leaves weights of 0. */
+static hn_kv offset_of(att *a, int m)
 {
     hn_kb *b = hn_lower_kb(a->l);
-    const int64_t rows = hn_attr_i(a->r->root, "rows");
-    const hn_kvar top = hn_kb_var(b, f32(a, -__builtin_inf())), sum = hn_kb_var(b, f32(a, 0));
-    hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
-    hn_kb_set(b, top, hn_kb_max(b, hn_kb_get(b, top), hn_kb_load(b, a->sb, score_at(a, m, i), a->lanes)));
+    const hn_kv t = hn_kb_un(b, HN_KOP_RMAX, hn_kb_get(b, a->top[m]));
+    if (hn_attr_i(a->r->root, "rows") != ROWS_ZERO) return t;
+    return hn_kb_select(b, hn_kb_eq(b, t, hn_kb_like(b, t, -__builtin_inf())), hn_kb_like(b, t, 0), t);
+}
+
+/* Weights stay in scratch; `factor` becomes what they must be divided by, as a factor. The rows go through one loop together:
+ * an exponential alone is one long chain. */
+static void weights(att *a, hn_kv n, hn_kv *factor)
+{
+    hn_kb *b = hn_lower_kb(a->l);
+    hn_kv off[MAX_MR];
+    hn_kvar sum[MAX_MR];
+    for (int m = 0; m < a->mr; m++) {
+        off[m] = hn_kb_splat(b, offset_of(a, m), a->lanes);
+        sum[m] = hn_kb_var(b, f32(a, 0));
+    }
+    const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
+    for (int m = 0; m < a->mr; m++) {
+        const hn_kv at = score_at(a, m, i);
+        const hn_kv e = hn_kb_math(b, HN_KMATH_EXP, hn_kb_sub(b, hn_kb_load(b, a->sb, at, a->lanes), off[m]));
+        hn_kb_store(b, a->sb, at, e);
+        hn_kb_set(b, sum[m], hn_kb_add(b, hn_kb_get(b, sum[m]), e));
+    }
     hn_kb_end(b);
-    /* A row that sees no key has -inf there: taking 0 off leaves weights of 0. */
-    hn_kv t = hn_kb_un(b, HN_KOP_RMAX, hn_kb_get(b, top));
-    if (rows == ROWS_ZERO) t = hn_kb_select(b, hn_kb_eq(b, t, hn_kb_like(b, t, -__builtin_inf())), hn_kb_like(b, t, 0), t);
-    i = hn_kb_for(b, hn_kb_i(b, 0), n, a->lanes);
-    const hn_kv x =
-        hn_kb_sub(b, hn_kb_load(b, a->sb, score_at(a, m, i), a->lanes), hn_kb_splat(b, t, a->lanes));
-    const hn_kv e = hn_kb_math(b, HN_KMATH_EXP, x);
-    hn_kb_store(b, a->sb, score_at(a, m, i), e);
-    hn_kb_set(b, sum, hn_kb_add(b, hn_kb_get(b, sum), e));
-    hn_kb_end(b);
-    hn_kv s = hn_kb_un(b, HN_KOP_RADD, hn_kb_get(b, sum));
-    if (rows == ROWS_GUARD) s = clear_undefined(a, m, n, s);
-    const hn_kv zero = hn_kb_like(b, s, 0);
-    return hn_kb_select(b, hn_kb_eq(b, s, zero), zero, hn_kb_div(b, hn_kb_like(b, s, 1), s));
+    for (int m = 0; m < a->mr; m++) {
+        hn_kv s = hn_kb_un(b, HN_KOP_RADD, hn_kb_get(b, sum[m]));
+        if (hn_attr_i(a->r->root, "rows") == ROWS_GUARD) s = clear_undefined(a, m, n, s);
+        const hn_kv zero = hn_kb_like(b, s, 0);
+        factor[m] = hn_kb_select(b, hn_kb_eq(b, s, zero), zero, hn_kb_div(b, hn_kb_like(b, s, 1), s));
+    }
 }
 
 /* ---- weighted sum of the values ---- */
@@ -271,12 +335,12 @@ static void values(att *a, hn_kv n, const hn_kv *factor)
     for (int m = 0; m < a->mr; m++)
         for (int v = 0; v < a->nv; v++)
             a->acc[m][v] = hn_kb_var(b, f32(a, 0));
-    const hn_kv key = hn_kb_forn(b, n), line = hn_kb_add(b, hn_kb_mul(b, a->kv, a->t), key);
+    const hn_kv key = hn_kb_forn(b, n), line = row_at(a->l, a->v, a->batch, a->key_head, key);
     hn_kv x[MAX_NV];
     for (int v = 0; v < a->nv; v++) {
         const hn_kv col = hn_kb_addi(b, first, (int64_t)v * a->lanes);
         const hn_kv on = a->dv % a->wide ? hn_kb_tail_mask(b, col, hn_kb_i(b, a->dv), a->lanes) : HN_KV_NONE;
-        x[v] = hn_kb_loadm(b, a->vb, hn_kb_add(b, hn_kb_muli(b, line, a->dv), col), a->lanes, on);
+        x[v] = hn_kb_loadm(b, a->vb, hn_kb_add(b, line, col), a->lanes, on);
     }
     for (int m = 0; m < a->mr; m++) {
         const hn_kv w = hn_kb_load_splat(b, a->sb, score_at(a, m, key), a->lanes);
@@ -312,8 +376,8 @@ static void place(att *a, hn_kv trip, hn_kv tiles)
     a->batch = hn_kb_idiv(b, line, heads);
     a->head = hn_kb_imod(b, line, heads);
     const hn_kv group = hn_kb_idiv(b, heads, hn_kb_max(b, key_heads, hn_kb_i(b, 1)));
-    const hn_kv key_head = hn_kb_idiv(b, a->head, hn_kb_max(b, group, hn_kb_i(b, 1)));
-    a->kv = hn_kb_add(b, hn_kb_mul(b, a->batch, key_heads), key_head);
+    a->key_head = hn_kb_idiv(b, a->head, hn_kb_max(b, group, hn_kb_i(b, 1)));
+    a->kv = hn_kb_add(b, hn_kb_mul(b, a->batch, key_heads), a->key_head);
     const hn_kv first = hn_kb_muli(b, hn_kb_imod(b, trip, tiles), a->mr);
     for (int m = 0; m < a->mr; m++) {
         a->row[m] = m ? hn_kb_min(b, hn_kb_addi(b, first, m), last) : first;
@@ -353,8 +417,7 @@ static hone_status emit_rows(att *a, const hn_target *t, hn_emission *ret, hn_di
     scores(a);
     hn_kv factor[MAX_MR];
     const hn_kv n = hn_kb_muli(b, panels_of(a), a->wide);
-    for (int m = 0; m < a->mr; m++)
-        factor[m] = weights(a, m, n);
+    weights(a, n, factor);
     values(a, a->limit[a->mr - 1], factor);
     hn_kb_end(b);
     hn_work w;
@@ -376,7 +439,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_attention_float_rows__cpu = {
     .name = "attention_float_rows__cpu",
-    .rev = 2,
+    .rev = 3,
     .arch = HN_ARCH_X86_64,
     .fits = fits,
     .space = space,
