@@ -25,6 +25,16 @@ TEST(gemm_packed_edges)
                    PACKED);
 }
 
+/* Sums of few columns are split: their partial sums hide latency, and round less than one long one. */
+TEST(gemm_packed_long_sums)
+{
+    static const int shape[][3] = { { 1, 9216, 10 }, { 1, 4099, 40 }, { 2, 4097, 17 }, { 3, 37, 9 }, { 1, 15, 20 } };
+    for (int i = 0; i < HN_COUNT(shape); i++)
+        fast_check(t,
+                   &(fast_case){ .text = product(t, shape[i][0], shape[i][1], shape[i][2]), .root = "matmul", .tol = 1.2e-6 },
+                   PACKED);
+}
+
 TEST(gemm_packed_transposed_and_fused)
 {
     static const char text[] =

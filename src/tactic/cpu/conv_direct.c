@@ -120,10 +120,10 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     for (int last = 0; last < 2; last++) {
         const int64_t nv = last ? (left + p[P_VL] - 1) / p[P_VL] : p[P_NV], count = last ? left > 0 : whole;
         if (!count) continue;
-        const double tile = taps * hn_cycles_step(t, p[P_MR], nv, p[P_VL], (int64_t)taps) * shared +
+        const double tile = taps * hn_cycles_step(t, p[P_MR], nv, p[P_VL], (int64_t)taps, 1) * shared +
                             (double)(p[P_MR] * nv) * 2 + 20 +
                             (p[P_FLAT] && !k.linear ? 6.0 * (double)p[P_MR] : 0);
-        const double end = rest ? taps * hn_cycles_step(t, rest, nv, p[P_VL], (int64_t)taps) * shared +
+        const double end = rest ? taps * hn_cycles_step(t, rest, nv, p[P_VL], (int64_t)taps, 1) * shared +
                                       (double)(rest * nv) * 2 + 20
                                 : 0;
         cycles += (double)count * ((double)full * tile + end);

@@ -95,7 +95,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     const int64_t sizes[2] = { p[P_MR], k.strip % p[P_MR] }, count[2] = { k.strip / p[P_MR], k.strip % p[P_MR] > 0 };
     double cycles = 0;
     for (int i = 0; i < 2; i++) {
-        const double step = hn_cycles_step(t, sizes[i], p[P_NV] + s.q.row_sums, p[P_VL], (int64_t)depth);
+        const double step = hn_cycles_step(t, sizes[i], p[P_NV] + s.q.row_sums, p[P_VL], (int64_t)depth, 1);
         cycles += (double)count[i] * (depth * step * per + 10.0 * (double)(sizes[i] * p[P_NV]) + 20);
     }
     const double strips = (double)(s.c.n_opt * k.n * (s.linear ? 1 : k.rows)), all = (double)(k.panels * s.c.group);

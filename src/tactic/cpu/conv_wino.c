@@ -104,7 +104,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
                  unit = t->vec_bytes > 32 ? 1 : 0.5;
     const double blocks = (double)(c.n_opt * k.n_block), tiles = (double)(c.n_opt * k.tiles),
                  shares = (double)((k.panels + k.per - 1) / k.per);
-    const double tile = (double)c.c * hn_cycles_step(t, p[P_MR], p[P_NV], k.lanes, c.c) +
+    const double tile = (double)c.c * hn_cycles_step(t, p[P_MR], p[P_NV], k.lanes, c.c, 1) +
                         (double)(p[P_MR] * p[P_NV]) * 1.5 + 15;
     const double gemm = blocks * (double)(k.block / p[P_MR] * k.panels) * t2 * tile;
     const double in = tiles * shares * (double)((c.c + k.lanes - 1) / k.lanes) * (t2 * 8 * unit + 40);

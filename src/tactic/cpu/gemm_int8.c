@@ -85,7 +85,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     const int64_t lanes = t->vec_bytes / 4, nr = p[P_NV] * lanes, quads = (s.k + QUAD - 1) / QUAD,
                   nv = p[P_NV] + s.q.row_sums;
     const double per = hn_int8_has_dot(t) ? 1 : 5; /* instructions for one */
-    const double step = hn_cycles_step(t, p[P_MR], nv, lanes, quads) * per;
+    const double step = hn_cycles_step(t, p[P_MR], nv, lanes, quads, 1) * per;
     const double tile = (double)quads * step + 6.0 * (double)(p[P_MR] * p[P_NV]) + 20;
     const double tiles = (double)((s.m_opt + p[P_MR] - 1) / p[P_MR]) * (double)((s.n + nr - 1) / nr);
     const double memory = (double)(s.k * s.n) / t->bandwidth_gbs;

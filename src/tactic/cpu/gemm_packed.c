@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { P_MR, P_NV, P_PACK, P_UNROLL, P_AHEAD, P_ROWS, P_TILES };
-enum { UNROLL = 4, PIECES = 8, MAX_ROWS = 16, MAX_NV = 8, USUAL_ROWS = 32 };
+enum { UNROLL = 4, PIECES = 8, MAX_ROWS = 16, MAX_NV = 8, MAX_SUMS = MAX_ROWS * MAX_NV, USUAL_ROWS = 32 };
 
 /* ---- what fits ---- */
 typedef struct shape {
@@ -103,6 +103,12 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     return chains >= 8 || p[P_MR] >= s.m_opt || (p[P_NV] + 1) * lanes > s.n;
 }
 
+static double tile_cycles(const hn_target *t, int64_t rows, int64_t nv, int64_t k, double shared)
+{
+    const double step = hn_cycles_step(t, rows, nv, t->vec_bytes / 4, k, hn_cycles_split(rows * nv, k));
+    return (double)k * shared * step + 2.0 * (double)(rows * nv) + 20;
+}
+
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     shape s;
@@ -113,12 +119,8 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     double cycles = 0;
     for (int last = 0; last < 2; last++) {
         const int64_t nv = last ? (left + lanes - 1) / lanes : p[P_NV], count = last ? left > 0 : s.n / nr;
-        const double k = (double)s.k * shared;
-        const double tile =
-            k * hn_cycles_step(t, p[P_MR], nv, lanes, s.k) + 2.0 * (double)(p[P_MR] * nv) + 20;
-        const double end =
-            rest ? k * hn_cycles_step(t, rest, nv, lanes, s.k) + 2.0 * (double)(rest * nv) + 20 : 0;
-        cycles += (double)count * ((double)full * tile + end);
+        cycles += (double)count * ((double)full * tile_cycles(t, p[P_MR], nv, s.k, shared) +
+                                   (rest ? tile_cycles(t, rest, nv, s.k, shared) : 0));
     }
     const double columns = (double)((s.n + nr - 1) / nr * nr), blocks = (double)((s.m_opt + mc - 1) / mc);
     const double memory = 4 * (double)s.k * columns * (0.5 + 0.1 * blocks) / t->bandwidth_gbs;
@@ -189,26 +191,36 @@ static void store_rows(gemm *g, int rows, const hn_kvar *acc, bool last_panel)
     }
 }
 
+/* Partial sums joined pairwise into the first `n` variables. */
+static void join_sums(hn_kb *b, hn_kvar *acc, int n, int split)
+{
+    for (int half = split / 2; half > 0; half /= 2)
+        for (int i = 0; i < n * half; i++)
+            hn_kb_set(b, acc[i], hn_kb_add(b, hn_kb_get(b, acc[i]), hn_kb_get(b, acc[i + n * half])));
+}
+
 /* rows x nr results over all of K. */
 static void micro(gemm *g, int rows, bool last_panel)
 {
     hn_kb *b = g->b;
-    hn_kvar acc[MAX_ROWS * MAX_NV];
-    const int64_t nr = (int64_t)g->nv * g->lanes, whole = g->s.k / g->unroll * g->unroll,
+    hn_kvar acc[MAX_SUMS];
+    const int n = rows * g->nv, split = hn_cycles_split((int64_t)rows * vectors(g, last_panel), g->s.k);
+    const int64_t unroll = HN_MAX(g->unroll, split), nr = (int64_t)g->nv * g->lanes, whole = g->s.k / unroll * unroll,
                   a_step = g->pack ? g->mr : 1;
-    for (int i = 0; i < rows * g->nv; i++)
+    for (int i = 0; i < n * split; i++)
         acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
-    const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), g->unroll);
+    const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), unroll);
     hn_ahead_step(b, &g->ahead, hn_kb_muli(b, k, nr));
-    for (int u = 0; u < g->unroll; u++) {
+    for (int u = 0; u < unroll; u++) {
         const hn_kv ku = hn_kb_addi(b, k, u);
-        step(g, rows, vectors(g, last_panel), acc, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)),
+        step(g, rows, vectors(g, last_panel), acc + u % split * n, hn_kb_add(b, g->a_base, hn_kb_muli(b, ku, a_step)),
              hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
     }
     hn_kb_end(b);
     for (int64_t ku = whole; ku < g->s.k; ku++)
-        step(g, rows, vectors(g, last_panel), acc, hn_kb_addi(b, g->a_base, ku * a_step),
+        step(g, rows, vectors(g, last_panel), acc + ku % split * n, hn_kb_addi(b, g->a_base, ku * a_step),
              hn_kb_addi(b, g->b_base, ku * nr));
+    join_sums(b, acc, n, split);
     store_rows(g, rows, acc, last_panel);
 }
 
@@ -393,7 +405,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_gemm_f32_packed__cpu = {
     .name = "gemm_f32_packed__cpu",
-    .rev = 2,
+    .rev = 3,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits,

@@ -116,7 +116,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     const int64_t mc = row_block(&s, t, p), tiles = (s.m_opt + p[P_MR] - 1) / p[P_MR];
     const double shared =
         hn_cycles_conflict(t, p[P_MR], 4 * (s.ta ? 1 : s.k_opt)) * (p[P_PACK] || s.n_opt % 1024 ? 1 : 1.3);
-    const double tile = (double)s.k_opt * hn_cycles_step(t, p[P_MR], p[P_NV], lanes, s.k_opt) * shared +
+    const double tile = (double)s.k_opt * hn_cycles_step(t, p[P_MR], p[P_NV], lanes, s.k_opt, 1) * shared +
                         2.0 * (double)(p[P_MR] * p[P_NV]) + 25;
     const double packs =
         p[P_PACK] ? (double)((s.m_opt + mc - 1) / mc * panels * nr * s.k_opt) * (s.tb ? 0.5 : 0.1) : 0;
