@@ -292,6 +292,31 @@ HONE_API void hone_context_cancel(hone_context *c);
 HONE_API hone_status hone_context_set_profiling(hone_context *c, bool on, hone_error **err);
 HONE_API hone_status hone_context_profile_json(const hone_context *c, char **ret, hone_error **err);
 
+/* ---- sequences and optionals ---- */
+/**
+ * A sequence or an optional that a model takes or gives stands as two tensors, one after the other among inputs or outputs:
+ *
+ *     x          [total]      its elements one after another, each row-major
+ *     x.shapes   i64[n, 11]   a row an element: its rank, its extents, ones to the end
+ *
+ * An optional has at most one element. An optional sequence that is absent has one row of rank -1.
+ */
+/**
+ * Make the two tensors of n elements, all of the dtype; n -1: an absent sequence.
+ *
+ * Owns:   ret[i].data, freed with hone_tensor_free (or free)
+ * Errors: HONE_E_TYPE an element of another dtype; HONE_E_INVALID one whose bytes do not fit its shape; HONE_E_NOMEM
+ */
+HONE_API hone_status hone_list_pack(const hone_tensor *item, int n, hone_dtype dtype, hone_tensor ret[2], hone_error **err);
+/**
+ * The elements of a list; *ret_n -1: an absent sequence.
+ *
+ * Owns:   *ret and its data, freed with hone_list_free
+ * Errors: HONE_E_INVALID, HONE_E_SHAPE the two tensors are no list; HONE_E_NOMEM
+ */
+HONE_API hone_status hone_list_unpack(const hone_tensor packed[2], hone_tensor **ret, int *ret_n, hone_error **err);
+HONE_API void hone_list_free(hone_tensor *item, int n);
+
 /* ---- evaluation: the judge ---- */
 
 /**

@@ -49,10 +49,11 @@ static hone_status run_passes(hn_job *b, hn_diag *dg)
         return HN_NOMEM(dg);
     }
     const int64_t t0 = hn_now_ns();
+    const bool needed = hn_knob_read_model(b->knobs, HN_KNOB_core_passes) != 0;
     int n = max;
     hn_pass_ctx c = { .knobs = b->knobs, .target = b->t, .scratch = scratch, .allow_inexact = !hn_knob_read_model(b->knobs, HN_KNOB_core_exact),
                       .keep = keep_composite, .keep_user = b };
-    const hone_status s = hn_pipeline_run(b->g, hn_pipeline_find("default"), &c, b->o->debug, stat, &n, dg);
+    const hone_status s = hn_pipeline_run(b->g, hn_pipeline_find(needed ? "none" : "default"), &c, b->o->debug, stat, &n, dg);
     hn_arena_destroy(scratch);
     b->report->pass = stat;
     b->report->n_pass = n;

@@ -13,6 +13,7 @@ struct hn_cell {
     int64_t bytes;  /* what it counts against the limit */
     hn_cell **item; /* lists */
     int n_item;
+    bool absent;    /* an optional sequence that is not there; has no items */
 };
 
 typedef struct hn_run {

@@ -6,7 +6,7 @@
 
 bool hn_is_list_op(hn_op op)
 {
-    return op >= HN_OP_seq_construct && op <= HN_OP_opt_has;
+    return op >= HN_OP_seq_construct && op <= HN_OP_list_pack;
 }
 
 static hone_status want_list(const hn_cell *c, hn_diag *dg)
@@ -162,7 +162,7 @@ static hone_status split(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cel
 static hone_status opt_get(hn_cell *const *in, hn_cell **out, hn_diag *dg)
 {
     if (!in[0]) return HN_RAISE(dg, HONE_E_MODEL, "an absent optional has no element");
-    if (in[0]->kind == HN_OPTIONAL && !in[0]->n_item)
+    if (in[0]->absent || (in[0]->kind == HN_OPTIONAL && !in[0]->n_item))
         return HN_RAISE(dg, HONE_E_MODEL, "the optional is empty");
     out[0] = hn_cell_ref(in[0]->kind == HN_OPTIONAL ? in[0]->item[0] : in[0]);
     return HONE_OK;
@@ -171,7 +171,80 @@ static hone_status opt_get(hn_cell *const *in, hn_cell **out, hn_diag *dg)
 static bool opt_has(const hn_node *n, hn_cell *const *in)
 {
     const hn_cell *c = n->n_in > 0 ? in[0] : NULL;
-    return c && (c->kind != HN_OPTIONAL || c->n_item > 0);
+    return c && !c->absent && (c->kind != HN_OPTIONAL || c->n_item > 0);
+}
+
+/* ---- lists as two tensors ---- */
+static hone_status row_type(const int64_t *row, hn_tdesc *ret, hn_diag *dg)
+{
+    if (row[0] < 0 || row[0] > HN_MAX_RANK) return HN_RAISE(dg, HONE_E_SHAPE, "an element of rank %lld", (long long)row[0]);
+    ret->rank = (int)row[0];
+    for (int d = 0; d < ret->rank; d++)
+        if ((ret->dim[d] = row[1 + d]) < 0) return HN_RAISE(dg, HONE_E_SHAPE, "an extent of %lld", (long long)row[1 + d]);
+    return HONE_OK;
+}
+
+/* One element from `from` on; *ret_n gets how many numbers it takes. */
+static hone_status unpack_one(hn_run *r, const hn_cell *flat, const int64_t *row, int64_t from, hn_cell **ret, hn_diag *dg)
+{
+    hn_tdesc type = { .dtype = flat->view.type.dtype };
+    HN_TRY(row_type(row, &type, dg));
+    const int64_t n = hn_tdesc_numel_static(&type);
+    if (n < 0 || n > flat->view.numel - from)
+        return HN_RAISE(dg, HONE_E_SHAPE, "the elements' shapes need more than the %lld numbers there are", (long long)flat->view.numel);
+    HN_TRY(hn_cell_new(r, &type, "an element", ret, dg));
+    memcpy((*ret)->view.i, flat->view.i + from, (size_t)n * sizeof *flat->view.i);
+    return HONE_OK;
+}
+
+static hone_status unpack(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cell **out, hn_diag *dg)
+{
+    const int64_t *rows = in[1]->view.i, count = in[1]->view.type.dim[0], kind = hn_attr_i(n, "kind");
+    const bool absent = kind == HN_LIST_MAYBE_SEQUENCE && count == 1 && rows[0] == -1;
+    if (count > INT32_MAX || (n->out[0]->kind == HN_OPTIONAL && count > 1))
+        return HN_RAISE(dg, HONE_E_SHAPE, "%lld elements", (long long)count);
+    hn_cell **part = calloc((size_t)count + 1, sizeof *part);
+    if (!part) return HN_NOMEM(dg);
+    hone_status st = HONE_OK;
+    int64_t from = 0;
+    for (int64_t i = 0; i < count && !absent && st == HONE_OK; i++) {
+        st = unpack_one(r, in[0], rows + i * HN_LIST_COLUMNS, from, &part[i], dg);
+        if (st == HONE_OK) from += part[i]->view.numel;
+    }
+    if (st == HONE_OK && from != in[0]->view.numel)
+        st = HN_RAISE(dg, HONE_E_SHAPE, "the elements' shapes need %lld of %lld numbers", (long long)from, (long long)in[0]->view.numel);
+    if (st == HONE_OK) st = hn_cell_list(r, n->out[0]->kind, in[0]->view.type.dtype, part, absent ? 0 : (int)count, out, dg);
+    if (st == HONE_OK) out[0]->absent = absent;
+    for (int64_t i = 0; i < count; i++)
+        hn_cell_unref(r, part[i]);
+    free(part);
+    return st;
+}
+
+static void pack_row(const hn_cell *c, int64_t *row)
+{
+    row[0] = c ? c->view.type.rank : -1;
+    for (int d = 0; d < HN_MAX_RANK; d++)
+        row[1 + d] = !c ? 0 : d < c->view.type.rank ? c->view.type.dim[d] : 1;
+}
+
+static hone_status pack(hn_run *r, const hn_cell *list, hn_cell **out, hn_diag *dg)
+{
+    hn_tdesc flat = { .dtype = list->view.type.dtype, .rank = 1 };
+    const int64_t rows = list->absent ? 1 : list->n_item;
+    for (int i = 0; i < list->n_item; i++)
+        flat.dim[0] += list->item[i]->view.numel;
+    HN_TRY(hn_cell_new(r, &flat, "a list's elements", &out[0], dg));
+    HN_TRY(hn_cell_new(r, &(hn_tdesc){.dtype = HN_I64, .rank = 2, .dim = {rows, HN_LIST_COLUMNS}}, "a list's shapes", &out[1], dg));
+    int64_t *to = out[0]->view.i;
+    for (int i = 0; i < list->n_item; i++) {
+        const hn_view *x = &list->item[i]->view;
+        memcpy(to, x->i, (size_t)x->numel * sizeof *to);
+        to += x->numel;
+        pack_row(list->item[i], out[1]->view.i + (int64_t)i * HN_LIST_COLUMNS);
+    }
+    if (list->absent) pack_row(NULL, out[1]->view.i);
+    return HONE_OK;
 }
 
 hone_status hn_apply_list_op(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cell **out, hn_diag *dg)
@@ -179,7 +252,9 @@ hone_status hn_apply_list_op(hn_run *r, const hn_node *n, hn_cell *const *in, hn
     const hn_dtype dtype = n->out[0]->type.dtype;
     switch (n->op) {
     case HN_OP_seq_construct:
-        return hn_cell_list(r, HN_SEQUENCE, dtype, in, n->n_in, out, dg);
+        HN_TRY(hn_cell_list(r, HN_SEQUENCE, dtype, in, n->n_in, out, dg));
+        out[0]->absent = attr_or(n, "absent", 0) != 0;
+        return HONE_OK;
     case HN_OP_seq_at:
         return at(r, in, out, dg);
     case HN_OP_seq_insert:
@@ -199,6 +274,11 @@ hone_status hn_apply_list_op(hn_run *r, const hn_node *n, hn_cell *const *in, hn
         return opt_get(in, out, dg);
     case HN_OP_opt_has:
         return hn_cell_scalar(r, HN_BOOL, opt_has(n, in), out, dg);
+    case HN_OP_list_unpack:
+        return unpack(r, n, in, out, dg);
+    case HN_OP_list_pack:
+        HN_TRY(want_list(in[0], dg));
+        return pack(r, in[0], out, dg);
     default:
         return HN_RAISE(dg, HONE_E_INTERNAL, "op %d is no list op", (int)n->op);
     }

@@ -114,7 +114,7 @@ typedef struct hn_im_domain {
     const hn_im_entry *row;
     int n;
 } hn_im_domain;
-extern const hn_im_domain hn_im_onnx, hn_im_ms, hn_im_ml, hn_im_preview;
+extern const hn_im_domain hn_im_onnx, hn_im_ms, hn_im_ml, hn_im_preview, hn_im_training;
 
 /** The row for an op, or NULL with *ret_why saying which of: no such domain, op, version. */
 const hn_im_entry *hn_im_find(const char *domain, const char *op, int64_t version, const char **ret_why);
@@ -295,6 +295,7 @@ hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value
 #include "import/ms_ops.def"
 #include "import/onnx_ops.def"
 #include "import/preview_ops.def"
+#include "import/training_ops.def"
 #undef X
 
 #endif

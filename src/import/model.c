@@ -186,21 +186,51 @@ static void fix_by_profiles(hn_im *m, const Onnx__GraphProto *g, hn_import_dim *
     }
 }
 
+static hone_status add_tensor_input(hn_im *m, const char *name, hn_tdesc type, hn_value **ret, hn_diag *dg)
+{
+    const hn_import_profile *p = profile_of(m, name);
+    if (p && p->rank != type.rank)
+        return HN_RAISE(dg, HONE_E_INVALID, "the profile of \"%s\" has rank %d, the input %d", name, p->rank, type.rank);
+    for (int i = 0; p && i < type.rank; i++)
+        HN_TRY(apply_bounds(m, p, name, i, &type.dim[i], dg));
+    *ret = hn_graph_input(m->root, name, &type);
+    return *ret ? HONE_OK : HN_NOMEM(dg);
+}
+
+static const char *shapes_name(hn_im *m, const char *list)
+{
+    return hn_arena_printf(m->scratch, "%s.shapes", list);
+}
+
+/* A list comes in as two tensors: its elements one after another under its name, and their shapes. */
+static hone_status add_list_input(hn_im *m, const char *name, const hn_tdesc *element, int kind, hn_value **ret, hn_diag *dg)
+{
+    hn_value *in[2];
+    int64_t dim[HN_MAX_RANK];
+    hn_builder b;
+    const char *shapes = shapes_name(m, name);
+    if (!shapes) return HN_NOMEM(dg);
+    const hn_tdesc type[] = { { .dtype = element->dtype, .rank = 1, .dim = { symbol(m, name, 0, NULL) } },
+                              { .dtype = HN_I64, .rank = 2, .dim = { symbol(m, shapes, 0, NULL), HN_LIST_COLUMNS } } };
+    HN_TRY(add_tensor_input(m, name, type[0], &in[0], dg));
+    HN_TRY(add_tensor_input(m, shapes, type[1], &in[1], dg));
+    for (int i = 0; i < element->rank; i++) dim[i] = hn_dim_is_const(element->dim[i]) ? element->dim[i] : -1;
+    hn_builder_init(&b, m->root, dg);
+    *ret = hn_b2(&b, HN_OP_list_unpack, in[0], in[1],
+                 HN_ATTRS_ARG(HN_A_I("kind", kind), HN_A_IS("dim", element->rank, dim)));
+    return b.status;
+}
+
 static hone_status add_input(hn_im *m, hn_im_scope *s, const Onnx__ValueInfoProto *vi, hn_diag *dg)
 {
     hn_tdesc type;
     hn_vkind kind;
+    hn_value *v;
     if (!vi->name || !vi->name[0]) return HN_RAISE(dg, HONE_E_MODEL, "a graph input has no name");
     HN_TRY(hn_im_type(m, vi->type, vi->name, &kind, &type, dg));
-    const hn_import_profile *p = profile_of(m, vi->name);
-    if (p && p->rank != type.rank)
-        return HN_RAISE(dg, HONE_E_INVALID, "the profile of \"%s\" has rank %d, the input %d", vi->name,
-                        p->rank, type.rank);
-    for (int i = 0; p && i < type.rank; i++)
-        HN_TRY(apply_bounds(m, p, vi->name, i, &type.dim[i], dg));
-    hn_value *v = hn_graph_input(m->root, vi->name, &type);
-    if (!v) return HN_NOMEM(dg);
-    v->kind = kind;
+    const int list = kind == HN_OPTIONAL ? HN_LIST_OPTIONAL : vi->type->optional_type ? HN_LIST_MAYBE_SEQUENCE : HN_LIST_SEQUENCE;
+    if (kind == HN_TENSOR) HN_TRY(add_tensor_input(m, vi->name, type, &v, dg));
+    else HN_TRY(add_list_input(m, vi->name, &type, list, &v, dg));
     if (!hn_im_define(m, s, vi->name, v, dg)) return dg->code;
     return HONE_OK;
 }
@@ -260,6 +290,18 @@ static void inputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
     }
 }
 
+static hone_status add_list_output(hn_im *m, hn_value *v, const char *name, hn_diag *dg)
+{
+    hn_builder b;
+    const char *shapes = shapes_name(m, name);
+    hn_builder_init(&b, m->root, dg);
+    hn_node *n = hn_build(&b, HN_OP_list_pack, 1, &v, HN_NO_ATTRS, 2);
+    if (!n || !shapes) return b.status ? b.status : HN_NOMEM(dg);
+    hn_graph_output(m->root, n->out[0], name);
+    hn_graph_output(m->root, n->out[1], shapes);
+    return HONE_OK;
+}
+
 static void outputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_output && !m->stop; i++) {
@@ -274,12 +316,11 @@ static void outputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
             v->kind == HN_TENSOR)
             HN_RAISE(&dg, HONE_E_TYPE, "output \"%s\" is declared %s but computed as %s", vi->name,
                      hn_dtype_name(hn_im_dtype_of(elem)), hn_dtype_name(v->type.dtype));
-        if (dg.code != HONE_OK) {
-            hn_diag_frame(&dg, "graph output %zu", i);
-            hn_im_problem(m, &dg);
-        } else if (v) {
-            hn_graph_output(m->root, v, vi->name);
-        }
+        if (v && v->kind != HN_TENSOR && dg.code == HONE_OK) (void)add_list_output(m, v, vi->name, &dg);
+        else if (v && dg.code == HONE_OK) hn_graph_output(m->root, v, vi->name);
+        if (dg.code == HONE_OK) continue;
+        hn_diag_frame(&dg, "graph output %zu", i);
+        hn_im_problem(m, &dg);
     }
 }
 

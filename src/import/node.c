@@ -7,7 +7,7 @@
 
 /* ---- the op table ---- */
 
-static const hn_im_domain *const domains[] = { &hn_im_onnx, &hn_im_ms, &hn_im_ml, &hn_im_preview };
+static const hn_im_domain *const domains[] = { &hn_im_onnx, &hn_im_ms, &hn_im_ml, &hn_im_preview, &hn_im_training };
 
 static const char *plain_domain(const char *d)
 {

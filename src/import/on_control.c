@@ -243,8 +243,26 @@ static void loosen(hn_im_body *b, hn_value *v, const bool *loose)
         if (loose[k]) v->type.dim[k] = hn_graph_value_dim(b->g, v, HN_DIM_OF_AXIS(k));
 }
 
+/* What is known of a list's elements once those of another come in; false when nothing changes. Rank 0: not known yet. */
+static bool widen_element(hn_im_call *c, hn_tdesc *have, const hn_tdesc *more)
+{
+    const hn_dim any = hn_sym_find(hn_im_syms(c), HN_SYM_ANY) ? hn_sym_find(hn_im_syms(c), HN_SYM_ANY)
+                                                              : hn_sym_add(hn_im_syms(c), HN_SYM_ANY, HN_SYM_VALUE);
+    bool changed = false;
+    if (have->rank == 0 && more->rank) {
+        *have = *more;
+        return true;
+    }
+    for (int k = 0; k < have->rank && have->rank == more->rank; k++) {
+        if (have->dim[k] == more->dim[k] || have->dim[k] == any) continue;
+        have->dim[k] = any;
+        changed = true;
+    }
+    return changed;
+}
+
 /* One try at the body with the extents marked loose; *ret_again when more of them turn out to change. */
-static hone_status try_body(loop_spec *l, bool (*loose)[HN_MAX_RANK], hn_graph **ret, bool *ret_again)
+static hone_status try_body(loop_spec *l, bool (*loose)[HN_MAX_RANK], hn_tdesc *element, hn_graph **ret, bool *ret_again)
 {
     hn_im_call *c = l->c;
     const int n_next = 1 + l->n_carried + l->n_scan;
@@ -256,7 +274,7 @@ static hone_status try_body(loop_spec *l, bool (*loose)[HN_MAX_RANK], hn_graph *
     p[0] = param(&b, "iter", HN_TENSOR, &(hn_tdesc){ .dtype = HN_I64 });
     p[1] = param(&b, "cond", HN_TENSOR, &(hn_tdesc){ .dtype = HN_BOOL });
     for (int i = 0; i < l->n_carried; i++) {
-        p[2 + i] = param(&b, NULL, l->start[i]->kind, &l->start[i]->type);
+        p[2 + i] = param(&b, NULL, l->start[i]->kind, &element[i]);
         if (p[2 + i] && p[2 + i]->kind == HN_TENSOR) loosen(&b, p[2 + i], loose[i]);
     }
     HN_TRY(b.b.status);
@@ -273,6 +291,7 @@ static hone_status try_body(loop_spec *l, bool (*loose)[HN_MAX_RANK], hn_graph *
                 hn_dtype_name(x->type.dtype), x->type.rank, hn_dtype_name(y->type.dtype), y->type.rank);
         for (int k = 0; x->kind == HN_TENSOR && k < x->type.rank; k++)
             if (x->type.dim[k] != y->type.dim[k] && !loose[i][k]) loose[i][k] = *ret_again = true;
+        if (x->kind != HN_TENSOR && widen_element(c, &element[i], &y->type)) *ret_again = true;
     }
     if (*ret_again) {
         drop_body(b.g);
@@ -293,12 +312,14 @@ static hone_status build_loop(loop_spec *l, hn_value *trip, hn_value *cond, hn_v
     hn_im_call *c = l->c;
     bool(*loose)[HN_MAX_RANK] = hn_arena_alloc(c->m->scratch, (size_t)l->n_carried + 1, sizeof *loose);
     hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, 2 + l->n_carried);
+    hn_tdesc *element = HN_NEW_N(c->m->scratch, hn_tdesc, l->n_carried + 1);
     hn_graph *body = NULL;
     bool again = true;
 
-    if (!loose || !in) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
+    if (!loose || !in || !element) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
+    for (int i = 0; i < l->n_carried; i++) element[i] = l->start[i]->type;
     while (again)
-        HN_TRY(try_body(l, loose, &body, &again));
+        HN_TRY(try_body(l, loose, element, &body, &again));
     in[0] = trip && trip->type.rank ? hn_reshape(c->b, trip, 0, NULL) : trip;
     in[1] = cond && cond->type.rank ? hn_reshape(c->b, cond, 0, NULL) : cond;
     in[0] = in[0] ? hn_im_i64(c, in[0]) : NULL;

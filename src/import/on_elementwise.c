@@ -251,33 +251,55 @@ hone_status hn_im_on_bit_cast(hn_im_call *c)
     return hn_im_ret(c, hn_b1(c->b, HN_OP_bitcast, c->in[0], HN_ATTRS_ARG(HN_A_T("to", to))));
 }
 
-/* ---- dropout: inference passes everything ---- */
+/* ---- dropout ---- */
 
-static hone_status check_training(hn_im_call *c, int version)
+static hone_status training_of(hn_im_call *c, int version, bool *ret_training, double *ret_ratio)
 {
-    bool training = false;
-    double ratio = 0.5, on = 0;
-    hn_value *v = hn_im_in(c, 2);
-    if (version == 1) training = hn_im_has(c, "is_test") && hn_im_i(c, "is_test", 0) == 0;
-    if (version < 12) ratio = hn_im_f(c, "ratio", 0.5);
-    if (version >= 12 && v) {
-        if (!hn_const_scalar(v, &on))
-            return hn_im_refuse(c, "training mode that only a run decides is not supported");
-        training = on != 0;
-        if (hn_im_in(c, 1) && !hn_const_scalar(hn_im_in(c, 1), &ratio)) ratio = 0.5;
-    }
-    if (!training || ratio == 0) return HONE_OK;
-    hn_hint(c->dg, "export the model for inference");
-    return hn_im_refuse(c, "dropout in training mode is not supported");
+    double on = 0;
+    *ret_training = version == 1 && hn_im_has(c, "is_test") && hn_im_i(c, "is_test", 0) == 0;
+    *ret_ratio = version < 12 ? hn_im_f(c, "ratio", 0.5) : 0.5;
+    if (version < 12 || !hn_im_in(c, 2)) return HONE_OK;
+    if (!hn_const_scalar(c->in[2], &on)) return hn_im_refuse(c, "training mode that only a run decides is not supported");
+    *ret_training = on != 0;
+    if (*ret_training && c->in[1] && !hn_const_scalar(c->in[1], ret_ratio))
+        return hn_im_refuse(c, "a dropout ratio that only a run decides is not supported");
+    return HONE_OK;
+}
+
+static int64_t seed_from(const hn_im_call *c, bool given, const void *seed, size_t n)
+{
+    /* Without a seed every node gets its own from its path, the same in every build. */
+    const uint64_t h = given ? hn_hash64(seed, n, 0) : hn_hash64(c->path, strlen(c->path), 1);
+    return (int64_t)(h & INT64_MAX);
+}
+
+/* What training keeps, scaled so that the mean stays: x / (1 - ratio) where a draw in [0, 1) is at least the ratio, else 0. */
+static hone_status drop(hn_im_call *c, double ratio)
+{
+    hn_value *x = c->in[0];
+    const int64_t given = hn_im_i(c, "seed", 0), seed = seed_from(c, hn_im_has(c, "seed"), &given, sizeof given);
+    if (!(ratio >= 0 && ratio < 1)) return HN_IM_RAISE(c, HONE_E_MODEL, "a dropout ratio of %g", ratio);
+    hn_node *r = hn_build(c->b, HN_OP_random_uniform, 0, NULL,
+                          HN_ATTRS_ARG(HN_A_T("dtype", HN_F32), HN_A_DIMS("dim", x->type.rank, x->type.dim),
+                                       HN_A_F("lo", 0), HN_A_F("hi", 1), HN_A_I("seed", seed)),
+                          1);
+    hn_value *draw = r ? r->out[0] : NULL;
+    hn_value *keep = draw ? hn_im_binary(c, HN_OP_ge, draw, hn_im_like_f(c, draw, ratio)) : NULL;
+    c->out[0] = hn_im_select(c, keep, hn_im_scale(c, x, 1 / (1 - ratio)), hn_im_like_f(c, x, 0));
+    if (hn_im_wants(c, 1)) c->out[1] = c->entry->arg >= 10 ? keep : hn_cast(c->b, keep, x->type.dtype);
+    return c->b->status;
 }
 
 hone_status hn_im_on_dropout(hn_im_call *c)
 {
     const int version = c->entry->arg;
     hn_value *x = c->in[0];
+    bool training;
+    double ratio;
     hn_im_ignore(c, "seed");
     hn_im_ignore(c, "consumed_inputs");
-    HN_TRY(check_training(c, version));
+    HN_TRY(training_of(c, version, &training, &ratio));
+    if (training && ratio != 0) return drop(c, ratio);
     c->out[0] = x;
     if (!hn_im_wants(c, 1)) return HONE_OK;
     hn_value *one = version >= 10 ? hn_im_const_bool(c, true) : hn_im_like_f(c, x, 1);
@@ -287,14 +309,11 @@ hone_status hn_im_on_dropout(hn_im_call *c)
 
 /* ---- random ---- */
 
+/* The standard's seed is a float. */
 static hone_status seed_of(hn_im_call *c, int64_t *ret)
 {
-    /* The standard's seed is a float; without one every node gets its own from its path, the same in every
-     * build. */
     const double f = hn_im_f(c, "seed", 0);
-    *ret = hn_im_has(c, "seed") ? (int64_t)hn_hash64(&f, sizeof f, 0)
-                                : (int64_t)hn_hash64(c->path, strlen(c->path), 1);
-    *ret &= INT64_MAX;
+    *ret = seed_from(c, hn_im_has(c, "seed"), &f, sizeof f);
     return HONE_OK;
 }
 

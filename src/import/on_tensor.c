@@ -252,10 +252,15 @@ hone_status hn_im_on_seq(hn_im_call *c)
     return hn_im_ret(c, n ? n->out[0] : NULL);
 }
 
+static hn_value *sequence_of_none(hn_im_call *c, hn_dtype t, bool absent)
+{
+    hn_node *n = hn_build(c->b, HN_OP_seq_construct, 0, NULL, HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_I("absent", absent)), 1);
+    return n ? n->out[0] : NULL;
+}
+
 hn_value *hn_im_empty_sequence(hn_im_call *c, hn_dtype t)
 {
-    hn_node *n = hn_build(c->b, HN_OP_seq_construct, 0, NULL, HN_ATTRS_ARG(HN_A_T("dtype", t)), 1);
-    return n ? n->out[0] : NULL;
+    return sequence_of_none(c, t, false);
 }
 
 hone_status hn_im_on_seq_empty(hn_im_call *c)
@@ -291,19 +296,34 @@ hone_status hn_im_on_optional(hn_im_call *c)
     }
     if (!a || !a->tp) return HN_IM_RAISE(c, HONE_E_MODEL, "an empty optional needs its type");
     HN_TRY(hn_im_type(c->m, a->tp, "type", &kind, &t, c->dg));
+    if (kind == HN_SEQUENCE) return hn_im_ret(c, sequence_of_none(c, t.dtype, true));
     hn_node *n = hn_build(c->b, HN_OP_opt_make, 0, NULL, HN_ATTRS_ARG(HN_A_T("dtype", t.dtype)), 1);
     return hn_im_ret(c, n ? n->out[0] : NULL);
 }
 
+/* Known to be there: no optional. Of what comes out of control flow only the run knows. */
+static bool is_there(const hn_value *v)
+{
+    while (v && v->def && v->def->op == HN_OP_identity) v = hn_in(v->def, 0);
+    if (!v || v->kind == HN_OPTIONAL) return false;
+    if (v->kind == HN_TENSOR) return true;
+    if (!v->def) return false;
+    switch (v->def->op) {
+    case HN_OP_seq_construct: return !hn_attr_i(v->def, "absent");
+    case HN_OP_list_unpack: return hn_attr_i(v->def, "kind") != HN_LIST_MAYBE_SEQUENCE;
+    default: return v->def->n_body == 0;
+    }
+}
+
 hone_status hn_im_on_optional_get(hn_im_call *c)
 {
-    if (c->in[0] && c->in[0]->kind != HN_OPTIONAL) return hn_im_ret(c, c->in[0]);
+    if (is_there(c->in[0])) return hn_im_ret(c, c->in[0]);
     return hn_im_same(c, HN_OP_opt_get, HN_NO_ATTRS);
 }
 
 hone_status hn_im_on_optional_has(hn_im_call *c)
 {
     const hn_value *x = hn_im_in(c, 0);
-    if (!x || x->kind != HN_OPTIONAL) return hn_im_ret(c, hn_im_const_bool(c, x != NULL));
+    if (!x || is_there(x)) return hn_im_ret(c, hn_im_const_bool(c, x != NULL));
     return hn_im_same(c, HN_OP_opt_has, HN_NO_ATTRS);
 }

@@ -21,9 +21,13 @@ static const hn_im_entry ml[] = {
 static const hn_im_entry preview[] = {
 #include "import/preview_ops.def"
 };
+static const hn_im_entry training[] = {
+#include "import/training_ops.def"
+};
 #undef X
 
 const hn_im_domain hn_im_onnx = { "", onnx, HN_COUNT(onnx) };
 const hn_im_domain hn_im_ms = { "com.microsoft", ms, HN_COUNT(ms) };
 const hn_im_domain hn_im_ml = { "ai.onnx.ml", ml, HN_COUNT(ml) };
 const hn_im_domain hn_im_preview = { "ai.onnx.preview", preview, HN_COUNT(preview) };
+const hn_im_domain hn_im_training = { "ai.onnx.preview.training", training, HN_COUNT(training) };

@@ -35,9 +35,11 @@ static hone_status parse(hn_arena *a, const hn_bytes *src, hn_vkind kind, hn_fil
     if (kind == HN_SEQUENCE) {
         const Onnx__SequenceProto *s = (const Onnx__SequenceProto *)msg;
         if (s->name) ret->name = s->name;
+        ret->absent = s->n_tensor_values == 0 && s->elem_type != 1;
         if (s->elem_type == 3) { /* an optional sequence that is there, which graphs take as a sequence */
             HN_TRY(hn_im_unpack(a, a, type[HN_OPTIONAL], src->at, src->n, &msg, dg));
             const Onnx__OptionalProto *o = (const Onnx__OptionalProto *)msg;
+            ret->absent = !o->sequence_value;
             if (o->sequence_value)
                 return tensors(a, o->sequence_value->tensor_values, o->sequence_value->n_tensor_values, ret,
                                dg);

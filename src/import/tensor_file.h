@@ -15,6 +15,7 @@ typedef struct hn_file_value {
     const char *name; /* "" when the file has none */
     int n;            /* tensors: 1; an optional: 0 or 1; a sequence: its length */
     hn_file_tensor *at;
+    bool absent; /* an optional sequence that is not there */
 } hn_file_value;
 
 /**

@@ -125,6 +125,10 @@ struct hn_graph {
 /** The run-time symbol that stands for an extent in which the elements of a list may differ; nothing binds it. */
 #define HN_SYM_ANY "_any"
 
+/** What list_unpack makes, and the columns of a table of shapes: rank, extents. */
+enum { HN_LIST_SEQUENCE, HN_LIST_OPTIONAL, HN_LIST_MAYBE_SEQUENCE };
+enum { HN_LIST_COLUMNS = 1 + HN_MAX_RANK };
+
 /* ---- graphs ---- */
 /** An empty root graph in the arena; NULL when out of memory. */
 hn_graph *hn_graph_new(hn_arena *a, const char *name);

@@ -48,6 +48,9 @@ static hone_status merge_branches(hn_call *c, int i, const hn_value *a, const hn
     c->out[i] = a->type;
     if (a->kind != HN_TENSOR && a->type.rank != b->type.rank)
         c->out[i] = a->type.rank ? a->type : b->type;
+    else if (a->kind != HN_TENSOR)
+        for (int d = 0; d < a->type.rank; d++)
+            c->out[i].dim[d] = a->type.dim[d] == b->type.dim[d] ? a->type.dim[d] : hn_op_any(c);
     else
         for (int d = 0; d < a->type.rank; d++)
             HN_TRY(merge_dim(c, i, d, a->type.dim[d], b->type.dim[d], &c->out[i].dim[d], dg));
@@ -156,6 +159,8 @@ static hone_status infer_carried(hn_call *c, int i, hn_diag *dg)
     c->out[i] = *init;
     if (kind != HN_TENSOR) {
         if (init->rank != next->type.rank && !init->rank) c->out[i] = next->type;
+        for (int d = 0; init->rank == next->type.rank && d < init->rank; d++)
+            if (init->dim[d] != next->type.dim[d]) c->out[i].dim[d] = hn_op_any(c);
         return HONE_OK;
     }
     for (int d = 0; d < init->rank; d++) {

@@ -147,6 +147,8 @@ hone_status hn_op_want_scalar(const hn_call *c, int i, hn_diag *dg);
 hone_status hn_op_want_axis(const hn_call *c, int attr, int rank, bool end_ok, int *ret, hn_diag *dg);
 /** Integer attribute `attr` within [lo, hi]. */
 hone_status hn_op_want_attr(const hn_call *c, int attr, int64_t lo, int64_t hi, hn_diag *dg);
+/** The extent in which elements of a list may differ (HN_SYM_ANY). */
+hn_dim hn_op_any(const hn_call *c);
 /** List attribute `attr` has n entries. */
 hone_status hn_op_want_list(const hn_call *c, int attr, int n, hn_diag *dg);
 /** Attribute `attr` names a dtype. */

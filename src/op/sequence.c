@@ -6,11 +6,11 @@
  */
 #include "op/op_int.h"
 
-static hn_dim any(const hn_call *c)
+hn_dim hn_op_any(const hn_call *c)
 {
-    const hn_dim d = hn_sym_find(c->syms, "_any");
+    const hn_dim d = hn_sym_find(c->syms, HN_SYM_ANY);
 
-    return d ? d : hn_sym_add(c->syms, "_any", HN_SYM_VALUE);
+    return d ? d : hn_sym_add(c->syms, HN_SYM_ANY, HN_SYM_VALUE);
 }
 
 static hn_vkind kind_of(const hn_call *c, int i)
@@ -46,7 +46,7 @@ static hone_status admit(const hn_call *c, hn_tdesc *have, const hn_tdesc *x, bo
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "elements of rank %d and %d in one sequence", have->rank,
                         x->rank);
     for (int d = 0; d < x->rank; d++)
-        if (have->dim[d] != x->dim[d]) have->dim[d] = any(c);
+        if (have->dim[d] != x->dim[d]) have->dim[d] = hn_op_any(c);
     return HONE_OK;
 }
 
@@ -133,7 +133,7 @@ static hone_status infer_concat(hn_call *c, hn_diag *dg)
         if (d != axis)
             y.dim[d] = c->in[0].dim[n++];
         else {
-            y.dim[d] = any(c);
+            y.dim[d] = hn_op_any(c);
             if (!grow) n++;
         }
     }
@@ -159,7 +159,7 @@ static hone_status infer_split(hn_call *c, hn_diag *dg)
         if (d != axis)
             c->out[0].dim[n++] = c->in[0].dim[d];
         else if (!drop)
-            c->out[0].dim[n++] = sizes ? any(c) : 1;
+            c->out[0].dim[n++] = sizes ? hn_op_any(c) : 1;
     }
     c->out[0].rank = n;
     return HONE_OK;
@@ -185,7 +185,7 @@ static hone_status infer_get(hn_call *c, hn_diag *dg)
 {
     HN_TRY(hn_op_want(c, 0, dg));
     if (kind_of(c, 0) == HN_OPTIONAL) return release(c, &c->in[0], dg);
-    c->out[0] = c->in[0]; /* ONNX lets a plain value stand for a present optional */
+    c->out[0] = c->in[0]; /* ONNX lets a plain value stand for a present optional; a sequence may be an optional one's */
     c->out_kind[0] = kind_of(c, 0);
     return HONE_OK;
 }
@@ -199,10 +199,41 @@ static hone_status infer_has(hn_call *c, hn_diag *dg)
 
 static bool content_has(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 {
-    if (out != 0 || (hn_op_has(c, 0) && kind_of(c, 0) == HN_OPTIONAL)) return false;
+    if (out != 0 || (hn_op_has(c, 0) && kind_of(c, 0) != HN_TENSOR)) return false;
     ret[0] = hn_op_has(c, 0) ? 1 : 0;
     *ret_n = 1;
     return true;
+}
+
+/* ---- lists as two tensors, as they come into and leave a model ---- */
+static hone_status infer_unpack(hn_call *c, hn_diag *dg)
+{
+    enum { KIND, DIM };
+    const hn_attr *dim = &c->attr[DIM];
+
+    HN_TRY(hn_op_want_rank(c, 0, 1, dg));
+    HN_TRY(hn_op_want_dtype(c, 1, HN_I64, dg));
+    HN_TRY(hn_op_want_rank(c, 1, 2, dg));
+    if (c->in[1].dim[1] != HN_LIST_COLUMNS) return HN_RAISE(dg, HONE_E_SHAPE, "shapes of elements have %d columns", HN_LIST_COLUMNS);
+    if (dim->n > HN_MAX_RANK) return HN_RAISE(dg, HONE_E_SHAPE, "elements of rank %d", dim->n);
+    c->out_kind[0] = c->attr[KIND].i == HN_LIST_OPTIONAL ? HN_OPTIONAL : HN_SEQUENCE;
+    c->out[0] = (hn_tdesc){ .dtype = c->in[0].dtype, .rank = dim->n };
+    for (int d = 0; d < dim->n; d++)
+        c->out[0].dim[d] = dim->is[d] >= 0 ? hn_dim_const(c->syms, dim->is[d]) : hn_op_any(c);
+    return HONE_OK;
+}
+
+static hone_status infer_pack(hn_call *c, hn_diag *dg)
+{
+    const hn_dim most = hn_dim_const(c->syms, INT64_MAX);
+
+    HN_TRY(hn_op_want(c, 0, dg));
+    if (kind_of(c, 0) == HN_TENSOR) return HN_RAISE(dg, HONE_E_TYPE, "operand 0 is no list");
+    c->out[0] = (hn_tdesc){ .dtype = c->in[0].dtype, .rank = 1 };
+    c->out[1] = (hn_tdesc){ .dtype = HN_I64, .rank = 2, .dim = { 0, hn_dim_const(c->syms, HN_LIST_COLUMNS) } };
+    for (int i = 0; i < 2; i++)
+        HN_TRY(hn_op_value_dim(c, i, HN_DIM_OF_AXIS(0), most, &c->out[i].dim[0], dg));
+    return HONE_OK;
 }
 
 #define LIST_OP(name_, doc_, lo_, hi_, infer_, content_, ...)                                                \
@@ -213,7 +244,7 @@ static bool content_has(const hn_call *c, int out, hn_dim *ret, int *ret_n)
                                       .content = content_,                                                   \
                                       __VA_ARGS__ };
 LIST_OP(seq_construct, "a sequence of the operands; an empty one of the dtype", 0, HN_VARIADIC,
-        infer_construct, NULL, HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32)))
+        infer_construct, NULL, HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32), HN_S_INT("absent", 0)))
 LIST_OP(seq_at, "one element; negative positions count from the end", 2, 2, infer_at, NULL, .work = NULL)
 LIST_OP(seq_insert, "the sequence with an element more, at a position or the end", 2, 3, infer_insert, NULL,
         .work = NULL)
@@ -228,3 +259,9 @@ LIST_OP(opt_make, "a present optional of the operand; an absent one of the dtype
         HN_OP_ATTRS(HN_S_DTYPE("dtype", HN_F32)))
 LIST_OP(opt_get, "what an optional holds", 1, 1, infer_get, NULL, .work = NULL)
 LIST_OP(opt_has, "whether an optional holds something", 0, 1, infer_has, content_has, .work = NULL)
+LIST_OP(list_unpack, "a list out of its elements, one after another, and their shapes", 2, 2, infer_unpack, NULL,
+        HN_OP_ATTRS(HN_S_ENUM("kind", 0, "sequence|optional|maybe_sequence"), HN_S_INTS("dim")))
+const hn_op_def hn_op_list_pack = { HN_OP_ID(list_pack, 1, 1, 2, 2),
+                                    .doc = "a list's elements, one after another, and their shapes",
+                                    .traits = HN_TRAIT_PURE,
+                                    .infer = infer_pack };

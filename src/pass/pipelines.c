@@ -12,7 +12,7 @@ static const hn_pipeline_step default_steps[] = {
     { "fuse_layer_norm", 1 }, { "fuse_rms_norm", 1 }, { "fuse_softmax", 1 }, { "fuse_attention", 1 },
     { "fuse_gelu", 1 }, { "fuse_silu", 1 },
     /* Down to what tactics take, and into a shape that suits them. */
-    { "expand_composites", 2 }, { "fold_if", 2 }, { "fold_constants", 2 }, { "fold_dims", 2 }, { "fold_neutral", 2 },
+    { "lower_list", 2 }, { "expand_composites", 2 }, { "fold_if", 2 }, { "fold_constants", 2 }, { "fold_dims", 2 }, { "fold_neutral", 2 },
     { "fold_unit_axes", 2 }, { "drop_broadcast", 2 }, { "merge_scale", 2 }, { "cheaper_math", 2 }, { "merge_clip", 2 },
     { "merge_reshape", 2 }, { "merge_cast", 2 }, { "merge_slice", 2 }, { "slice_concat", 2 }, { "merge_concat", 2 },
     { "sink_transpose", 2 }, { "sink_reshape", 2 }, { "merge_transpose", 2 }, { "transpose_operand", 2 },
@@ -22,7 +22,7 @@ static const hn_pipeline_step default_steps[] = {
 };
 
 /* Only what building needs: lists have no working form, and composites that no tactic takes must go. */
-static const hn_pipeline_step none_steps[] = { { "fold_sequence", 0 }, { "expand_composites", 0 }, { NULL, 0 } };
+static const hn_pipeline_step none_steps[] = { { "fold_sequence", 0 }, { "lower_list", 0 }, { "expand_composites", 0 }, { NULL, 0 } };
 
 static const hn_pipeline pipelines[] = {
     { "default", default_steps, 8 },

@@ -217,6 +217,17 @@ class Conformance(unittest.TestCase):
         self.assertEqual(len(conformance.judge(got, {"a": "x", "b": "x", "c": "y"}, True)), 1)   # a passes
         self.assertEqual(len(conformance.judge(got, {"b": "x", "c": "y", "d": "z"}, True)), 1)   # no case d
 
+    def test_a_list_only_shrinks(self):
+        self.assertEqual(conformance.growth("l", ["", "a\tx\nb\tx\n", "a\tx\n", ""]), [])
+        self.assertEqual(len(conformance.growth("l", ["a\tx\n", "a\tx\nb\tx\n"])), 1)
+        self.assertEqual(len(conformance.growth("l", ["a\tx\n", "", "a\tx\n"])), 1)     # emptied and filled again
+        self.assertEqual(len(conformance.growth("l", ["a\tx\nb\ty\n", "a\tx\n", "a\tx\nb\ty\n"])), 1)
+
+    def test_ways_make_one_verdict(self):
+        self.assertEqual(conformance.worst([("plain", "pass", ""), ("all", "fail", "off")]), ("fail", "all: off"))
+        self.assertEqual(conformance.worst([("plain", "skip", "s"), ("all", "skip", "s")]), ("skip", "s"))
+        self.assertEqual(conformance.worst([("plain", "crash", "c"), ("all", "fail", "f")]), ("crash", "plain: c"))
+
     def test_list_needs_reasons(self):
         self.assertEqual(conformance.expected("# note\n\na\tstrings\n"), {"a": "strings"})
         for text in ("a\n", "a\t \n", "a\tx\na\ty\n"):

@@ -1,20 +1,27 @@
 #!/usr/bin/env python3
-"""make conformance: the ONNX node tests through our whole path, against the list of what is known not to pass.
+"""make conformance: ONNX's backend cases through our whole path, against the lists of what is known not to pass.
 
 Drives `conformance_cases` (built from tests/conformance): one case folder a line on its stdin, one line back:
 "pass", "fail<TAB>reason" or "skip<TAB>reason" (skip: refused cleanly, as unsupported). A case that kills or hangs the
 program has failed; the program is started anew for the next one.
 
-tests/conformance/expected.txt lists every case that does not pass: case<TAB>reason. A case that fails or skips and is
-not listed is an error, and so is one that is listed and passes: the list may only shrink. Listing excuses no crash.
+Suites: Debian's libonnx-testdata (node cases and, for check-long and make conformance, its converted, operator and simple
+ones), and with --suite or $HONE_CONFORMANCE_DIR a newer set of node cases: a folder, an onnx wheel up to 1.22, or a tar.
+Ways: plain (graph passes that building needs alone, nothing fused), default, all (every tunable decision that is off by
+default on). A case passes when it passes every way that is run.
+
+tests/conformance/expected*.txt list every case that does not pass: case<TAB>reason. A case that fails or skips and is
+not listed is an error, and so is one that is listed and passes: lists may only shrink. Listing excuses no crash.
 Counts go to build/conformance/results.json: passed, failed, skipped (listed), each a list of {case, reason}.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
 import queue
+import re
 import select
 import subprocess
 import sys
@@ -26,7 +33,25 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = pathlib.Path(__file__).resolve().parent
 DEBIAN = pathlib.Path("/usr/share/libonnx-testdata/data")
+DOCS = ROOT / "docs" / "conformance.md"
 MINIMUM = 0.80
+
+# What the cases program is told: from nothing that a build can do without to everything that it can do.
+WAYS = {
+    "plain": ["--route", "-core:passes=needed -region:chain=0 -region:epilogue=0 -region:prologue=0 -region:views=0 "
+              "-layout:image=0"],
+    "default": [],
+    "all": ["--route", "-layout:image=2 -math:winograd=1"],
+}
+
+
+@dataclasses.dataclass
+class Suite:
+    title: str     # as the documentation names it
+    prefix: str    # before its cases' names
+    folder: pathlib.Path
+    kinds: list
+    listed: str    # its list of cases that do not pass
 
 
 def expected(text):
@@ -126,41 +151,53 @@ def judge(got, listed, everything):
         if verdict != "pass" and not excused(case, verdict, listed):
             out.append(f"{case}: {verdict}: {reason or 'no reason given'}")
         if verdict == "pass" and case in listed:
-            out.append(f"{case}: passes now; take it out of expected.txt")
+            out.append(f"{case}: passes now; take it out of its list")
     if everything:
-        out += [f"{case}: listed in expected.txt, but there is no such case" for case in listed if case not in got]
+        out += [f"{case}: listed, but there is no such case" for case in listed if case not in got]
     return out
 
 
-def only_shrinks():
-    """Complaints about cases that a later version of the list added (where git knows the history)."""
-    rel = str((HERE / "expected.txt").relative_to(ROOT))
-    log = subprocess.run(["git", "-C", str(ROOT), "log", "--format=%H", "--", rel], capture_output=True, text=True)
-    versions = log.stdout.split() if log.returncode == 0 else []
-    texts = [subprocess.run(["git", "-C", str(ROOT), "show", f"{v}:{rel}"], capture_output=True, text=True).stdout
-             for v in versions]
-    texts.insert(0, (HERE / "expected.txt").read_text())
-    out = []
-    for newer, older in zip(texts, texts[1:]):
-        if not expected(older): # the list was not begun yet
-            continue
-        out += [f"{c}: was added to expected.txt, which may only shrink" for c in expected(newer)
-                if c not in expected(older)]
+def growth(name, texts):
+    """Complaints about cases that a version of a list added; texts from the oldest version to the newest."""
+    out, before = [], None
+    for text in texts:
+        now = expected(text)
+        if before is not None:
+            out += [f"{c}: was added to {name}, which may only shrink" for c in now if c not in before]
+        if before is not None or now: # an empty list that has begun stays empty
+            before = now
     return out
 
 
-def cases_of(data, kinds):
+def only_shrinks(name):
+    """growth() over the versions that git knows."""
+    def git(*args):
+        r = subprocess.run(["git", "-C", str(ROOT), *args], capture_output=True, text=True)
+        return r.stdout if r.returncode == 0 else ""
+
+    rel = str((HERE / name).relative_to(ROOT))
+    versions = git("log", "--format=%H", "--reverse", "--", rel).split()
+    return growth(name, [git("show", f"{v}:{rel}") for v in versions] + [(HERE / name).read_text()])
+
+
+def cases_of(suite):
     """{case name: folder}; names of kinds other than node carry the kind."""
     out = {}
-    for kind in kinds:
-        for d in sorted((data / kind).glob("*/model.onnx")) if (data / kind).is_dir() else []:
-            out[d.parent.name if kind == "node" else f"{kind}/{d.parent.name}"] = str(d.parent)
+    for kind in suite.kinds:
+        where = suite.folder / kind
+        for model in sorted(where.glob("*/model.onnx")) if where.is_dir() else []:
+            out[suite.prefix + ("" if kind == "node" else f"{kind}/") + model.parent.name] = str(model.parent)
     return out
 
 
 def unpack(source, where):
-    """A newer set of cases: an onnx wheel (1.22 or older) or a tar of the same tree; returns its data folder."""
+    """The data folder of a newer set: the folder itself, or what an onnx wheel (1.22 or older) or a tar of the same tree holds."""
     inside = "onnx/backend/test/data/"
+    if source.is_dir():
+        found = [d for d in (source, source / inside, source / "data") if (d / "node").is_dir()]
+        if not found:
+            raise SystemExit(f"error: no folder \"node\" in {source}")
+        return found[0]
     data = where / inside
     if not data.is_dir():
         where.mkdir(parents=True, exist_ok=True)
@@ -183,33 +220,65 @@ def find_program(build):
     return found[0]
 
 
+def suites(args, out):
+    """The suites to run."""
+    made = []
+    if args.suite:
+        made.append(Suite("node cases of a newer set (opsets to 28)", "newest/", unpack(args.suite, out / args.suite.stem), ["node"],
+                          "expected_newest.txt"))
+    if not args.only_suite:
+        made.insert(0, Suite("node cases of libonnx-testdata (opsets to 17)", "", args.data, ["node"], "expected.txt"))
+        if not args.node:
+            made.insert(1, Suite("its converted, operator and simple models", "", args.data,
+                                 ["pytorch-converted", "pytorch-operator", "simple"], "expected_models.txt"))
+    return made
+
+
+def worst(results):
+    """One verdict over several ways' [(way, verdict, reason)]: a crash before a failure before a skip."""
+    order = ["pass", "skip", "fail", "crash"]
+    way, verdict, reason = max(results, key=lambda r: order.index(r[1]))
+    alike = all(r[1:] == results[0][1:] for r in results)
+    return verdict, reason if alike else f"{way}: {reason}"
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("--data", type=pathlib.Path, default=DEBIAN, help=f"folder of kinds of cases ({DEBIAN})")
-    ap.add_argument("--archive", type=pathlib.Path, help="an onnx wheel or tar with a newer set instead of --data")
-    ap.add_argument("--kinds", default="node", help="node,pytorch-operator,pytorch-converted,simple")
+    ap.add_argument("--data", type=pathlib.Path, default=DEBIAN, help=f"Debian's folder of kinds of cases ({DEBIAN})")
+    ap.add_argument("--suite", type=pathlib.Path, default=os.environ.get("HONE_CONFORMANCE_DIR") or None,
+                    help="a newer set of node cases besides: a folder, an onnx wheel or a tar ($HONE_CONFORMANCE_DIR)")
+    ap.add_argument("--only-suite", action="store_true", help="the newer set alone")
+    ap.add_argument("--node", action="store_true", help="node cases alone")
+    ap.add_argument("--ways", default="plain,default,all", help="comma-separated (%(default)s)")
     ap.add_argument("--only", metavar="TEXT", help="only cases whose name contains this")
     ap.add_argument("--quick", action="store_true", help="every third case")
     ap.add_argument("--program", type=pathlib.Path)
     ap.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     ap.add_argument("--limit", type=float, default=60, metavar="S", help="seconds for one case")
-    ap.add_argument("--no-list", action="store_true", help="ignore expected.txt: only measure")
-    ap.add_argument("--write-list", action="store_true", help="print the lines that expected.txt would need")
+    ap.add_argument("--no-list", action="store_true", help="ignore the lists: only measure")
+    ap.add_argument("--write-list", action="store_true", help="print the lines that the lists would need")
+    ap.add_argument("--write-docs", action="store_true", help="put the counts into docs/conformance.md")
     args, rest = ap.parse_known_args()
+    unknown = set(args.ways.split(",")) - set(WAYS)
+    if unknown:
+        ap.error(f"no way named {', '.join(sorted(unknown))}; there are {', '.join(WAYS)}")
+    if args.only_suite and not args.suite:
+        ap.error("--only-suite needs --suite")
     out = ROOT / "build" / "conformance"
     out.mkdir(parents=True, exist_ok=True)
-    data = unpack(args.archive, out / args.archive.stem) if args.archive else args.data
-    cases = cases_of(data, args.kinds.split(","))
-    if not cases:
-        raise SystemExit(f"error: no cases under {data}; scripts/deps.sh conformance installs Debian's set")
-    whole = not (args.only or args.quick or args.archive or args.kinds != "node")
-    if args.only:
-        cases = {c: d for c, d in cases.items() if args.only in c}
-    if args.quick:
-        cases = {c: cases[c] for c in sorted(cases)[::3]}
     program = args.program or find_program(ROOT / "build" / "release")
-    got = run_all([str(program), *rest], cases, args.jobs, args.limit)
-    return report(got, args, out, whole)
+    done = []
+    for suite in suites(args, out):
+        cases = cases_of(suite)
+        if not cases:
+            raise SystemExit(f"error: no cases under {suite.folder}; scripts/deps.sh conformance installs Debian's set")
+        if args.only:
+            cases = {c: d for c, d in cases.items() if args.only in c}
+        if args.quick:
+            cases = {c: cases[c] for c in sorted(cases)[::3]}
+        by_way = {w: run_all([str(program), *WAYS[w], *rest], cases, args.jobs, args.limit) for w in args.ways.split(",")}
+        done.append((suite, by_way))
+    return report(done, args, out, rest)
 
 
 def sort_out(got, listed):
@@ -227,25 +296,70 @@ def sort_out(got, listed):
     return out
 
 
-def report(got, args, out, whole):
-    listed = expected((HERE / "expected.txt").read_text()) if not args.no_list and not args.archive else {}
-    results = sort_out(got, listed)
+def suite_row(suite, by, lists):
+    n = [sum(v == "pass" for v, _ in by[w].values()) for w in WAYS if w in by]
+    return f"| {suite.title} | {len(next(iter(by.values())))} | " + " | ".join(map(str, n)) + f" | {len(lists[suite.listed])} |"
+
+
+def docs_tables(done, lists):
+    """Markdown: how many cases pass each way, and why the others are listed."""
+    ways = [w for w in WAYS if all(w in by for _, by in done)]
+    out = ["| suite | cases | " + " | ".join(ways) + " | listed |", "|---|---|" + "---|" * (len(ways) + 1)]
+    why = {}
+    for suite, by in done:
+        out.append(suite_row(suite, by, lists))
+        for reason in lists[suite.listed].values():
+            why.setdefault(reason, [0] * len(done))[[s for s, _ in done].index(suite)] += 1
+    out += ["", "| why listed | cases |", "|---|---|"]
+    out += [f"| {r} | {' + '.join(str(k) for k in n if k)} |" for r, n in sorted(why.items(), key=lambda x: -sum(x[1]))]
+    return "\n".join(out)
+
+
+BLOCK = re.compile(r"(<!-- counts: run.py --write-docs -->\n).*?(<!-- end -->)", re.S)
+
+
+def write_docs(done, lists):
+    text = DOCS.read_text()
+    DOCS.write_text(BLOCK.sub(lambda m: f"{m[1]}\n{docs_tables(done, lists)}\n\n{m[2]}", text))
+
+
+def stale_docs(done, lists):
+    """Complaints about suites whose counts the documentation does not have."""
+    text = DOCS.read_text()
+    return [f"{DOCS.relative_to(ROOT)} has other counts for {suite.title}; --write-docs with all suites puts them right"
+            for suite, by in done if suite_row(suite, by, lists) not in text]
+
+
+def report(done, args, out, rest):
+    results, complaints, whole = {"passed": [], "failed": [], "skipped": []}, [], not (args.only or args.quick)
+    lists = {s.listed: {} if args.no_list else {s.prefix + c: r for c, r in expected((HERE / s.listed).read_text()).items()}
+             for s, _ in done}
+    for suite, by_way in done:
+        listed = lists[suite.listed]
+        got = {c: worst([(w, *by_way[w][c]) for w in by_way]) for c in next(iter(by_way.values()))}
+        for k, v in sort_out(got, listed).items():
+            results[k] += v
+        if args.write_list:
+            for case, (verdict, reason) in sorted(got.items()):
+                if verdict != "pass":
+                    print(f"{case.removeprefix(suite.prefix)}\t{reason or 'unknown'}")
+        share = sum(v == "pass" for v, _ in got.values()) / max(1, len(got))
+        print(f"{suite.title}: {len(got)} cases, {share:.1%} pass")
+        if args.no_list:
+            complaints += [f"{c}: {r}" for c, (v, r) in sorted(got.items()) if v in ("fail", "crash")]
+            continue
+        complaints += judge(got, listed, whole) + only_shrinks(suite.listed)
+        if whole and share < MINIMUM:
+            complaints.append(f"only {share:.1%} pass; at least {MINIMUM:.0%} must")
     (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    if args.write_list:
-        for case, (verdict, reason) in sorted(got.items()):
-            if verdict != "pass":
-                print(f"{case}\t{reason or 'unknown'}")
-    n = {k: len(v) for k, v in results.items()}
-    share = n["passed"] / max(1, len(got))
-    if args.no_list or args.archive:
-        complaints = [f"{x['case']}: {x['reason']}" for x in results["failed"]]
-    else:
-        complaints = judge(got, listed, whole) + only_shrinks()
-    if whole and share < MINIMUM:
-        complaints.append(f"only {share:.1%} pass; at least {MINIMUM:.0%} must")
+    if args.write_docs:
+        write_docs(done, lists)
+    elif whole and not args.no_list and not rest and set(args.ways.split(",")) == set(WAYS):
+        complaints += stale_docs(done, lists)
     for c in complaints:
         print(f"      {c}")
-    print(f"{len(got)} cases, {share:.1%} pass; results in {out.relative_to(ROOT)}/results.json")
+    n = {k: len(v) for k, v in results.items()}
+    print(f"results in {out.relative_to(ROOT)}/results.json")
     print(f"conformance: {n['passed']} passed, {len(complaints)} failed, {n['skipped']} skipped")
     return 1 if complaints else 0
 

@@ -40,7 +40,7 @@ static void to_tensor(const hn_file_value *v, hn_tensor *ret)
     ret->n_item = v->n;
     ret->item = calloc((size_t)v->n + 1, sizeof *ret->item);
     for (int i = 0; i < v->n; i++) {
-        const hn_file_value one = { HN_TENSOR, "", 1, &v->at[i] };
+        const hn_file_value one = { .name = "", .n = 1, .at = &v->at[i] };
         to_tensor(&one, &ret->item[i]);
         ret->type.dtype = ret->item[i].type.dtype;
     }

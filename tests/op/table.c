@@ -18,7 +18,7 @@ static const struct {
 /* Run by the evaluator itself: bodies and lists have no working form. */
 static bool has_no_reference(const hn_op_def *op)
 {
-    return (op->traits & HN_TRAIT_CONTROL) || (op->id >= HN_OP_seq_construct && op->id <= HN_OP_opt_has);
+    return (op->traits & HN_TRAIT_CONTROL) || (op->id >= HN_OP_seq_construct && op->id <= HN_OP_list_pack);
 }
 
 TEST(table_is_complete)
