@@ -167,7 +167,7 @@ def stages(long):
         ("build-clang", compile_stage("clang")),
         ("unit-clang", unit_stage("clang", only=r"(base|core|ir|op|kir|memplan|engine|runtime).*")),
         ("models", script_stage([sys.executable, "tests/zoo/run.py", "--set", "smoke"])),
-        ("conformance", script_stage([sys.executable, "tests/conformance/run.py"])),
+        ("conformance", script_stage([sys.executable, "tests/conformance/run.py", "--ways", "default"])),
         ("examples", script_stage([sys.executable, "tests/examples/run.py"])),
     ]
     if long:
@@ -176,12 +176,14 @@ def stages(long):
             ("unit-tsan", unit_stage("tsan", only=r"(base|runtime|dev|tune|api).*")),
             ("unit-long", unit_stage("release", suites=("long",))),
             ("models-all", script_stage([sys.executable, "tests/zoo/run.py", "--set", "bench"], timeout=7200)),
+            ("conformance-ways", script_stage([sys.executable, "tests/conformance/run.py"], timeout=3600)),
             ("fuzz", script_stage([sys.executable, "scripts/fuzz.py", "--seconds", "120"])),
         ]
     return [s for s in out if is_there(s[0])]
 
 
 NEEDS = {"models": "tests/zoo/run.py", "models-all": "tests/zoo/run.py", "conformance": "tests/conformance/run.py",
+         "conformance-ways": "tests/conformance/run.py",
          "fuzz": "scripts/fuzz.py", "bench-scripts": "tests/bench/test_bench.py"}
 
 

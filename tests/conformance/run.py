@@ -38,10 +38,10 @@ MINIMUM = 0.80
 
 # What the cases program is told: from nothing that a build can do without to everything that it can do.
 WAYS = {
-    "plain": ["--route", "-core:passes=needed -region:chain=0 -region:epilogue=0 -region:prologue=0 -region:views=0 "
-              "-layout:image=0"],
+    "plain": ["--route", "-core:passes=needed -region:chain=0 -region:epilogue=0 -region:reduce_epilogue=0 -region:prologue=0 "
+              "-region:views=0 -layout:image=0 -plan:inplace=0"],
     "default": [],
-    "all": ["--route", "-layout:image=2 -math:winograd=1"],
+    "all": ["--route", "-layout:image=2 -math:winograd=1 -region:copy_views=1 -region:recompute=1 -code:passes=full"],
 }
 
 
