@@ -35,8 +35,9 @@ typedef struct cli_options {
     int64_t profile_dim[CLI_MAX_NAMED][3][HONE_MAX_RANK];
     const char *input_name[CLI_MAX_NAMED], *input_file[CLI_MAX_NAMED]; /* name NULL: a .npz file that names inputs itself */
     int n_input;
-    double seconds, budget_s, threshold;
-    int iterations, streams, max_trials;
+    double seconds, warmup_s, budget_s, threshold;
+    int iterations; /* runs of each stream; 0: for `seconds`, and `least` runs */
+    int least, streams, max_trials;
     int64_t seed, trial_memory_bytes;
     const char *strategy, *expression, *store, *metric, *judge, *export_file, *import_file;
     hone_accuracy accuracy[CLI_MAX_NAMED];
@@ -119,6 +120,18 @@ int cli_measure(const cli_options *o, hone_engine *e, cli_times *ret);
 void cli_times_free(cli_times *t);
 /** Copy and sort, for percentiles: p[(int)(q * (n - 1) + 0.5)]. */
 double *cli_sorted(const double *x, int n);
+/** hone bench with options that are parsed already. */
+int cli_bench_engine(const cli_options *o);
 int cli_bench_worker(void);
+
+/** What hone trtexec reports beside the summary; paths are NULL for what is not exported. */
+typedef struct trt_report {
+    const char *times, *profile, *outputs, *layers;
+    double percentile[16];
+    int n_percentile;
+    bool print_profile, print_layers;
+} trt_report;
+/** Measure an engine and print and export in trtexec's words; an exit status. */
+int cli_trt_measure(const cli_options *o, const trt_report *r, const char *engine);
 
 #endif

@@ -29,24 +29,28 @@ static void print_result(const cli_options *o, const cli_times *t, const double 
     printf("\n");
 }
 
-static int run(int argc, char **argv)
+int cli_bench_engine(const cli_options *o)
 {
-    cli_options o;
-    int status;
     hone_error *err = NULL;
     hone_engine *e = NULL;
     cli_times t;
-    if (!cli_parse(&cli_bench, argc, argv, &o, &status)) return status;
-    if (o.worker) return cli_bench_worker();
-    if (!o.positional) return cli_misuse(&o, "which engine? usage: hone bench ENGINE");
-    if (hone_engine_open(o.positional, NULL, &e, &err)) return cli_fail(&o, err);
-    status = cli_measure(&o, e, &t);
+    if (!o->positional) return cli_misuse(o, "which engine? usage: hone bench ENGINE");
+    if (hone_engine_open(o->positional, NULL, &e, &err)) return cli_fail(o, err);
+    const int status = cli_measure(o, e, &t);
     double *sorted = status ? NULL : cli_sorted(t.ms, t.n);
-    if (sorted) print_result(&o, &t, sorted);
+    if (sorted) print_result(o, &t, sorted);
     free(sorted);
     cli_times_free(&t);
     hone_engine_free(e);
     return status;
+}
+
+static int run(int argc, char **argv)
+{
+    cli_options o;
+    int status;
+    if (!cli_parse(&cli_bench, argc, argv, &o, &status)) return status;
+    return o.worker ? cli_bench_worker() : cli_bench_engine(&o);
 }
 
 const cli_command cli_bench = {

@@ -22,10 +22,13 @@ typedef struct shape {
 typedef struct plan {
     const char *onnx, *save, *load, *expression, *help_knob, *algorithm;
     double threshold;
-    words build, tune, bench; /* beside build, what tuning and measuring take; shapes and inputs come with them */
+    words build, tune, bench; /* beside build, what tuning and measuring take; shapes come with them */
     shape shape[MAX_SHAPES];
     int n_shape;
-    bool help_route, tune_it, dry_run, skip, dump_output, dump_profile, json;
+    trt_report report;
+    double duration_s, warmup_s;
+    int64_t iterations;
+    bool help_route, tune_it, dry_run, skip, dump_output, json;
 } plan;
 
 typedef enum kind {
@@ -40,90 +43,147 @@ typedef struct flag {
     const char *name;
     kind kind;
     const char *ours;
+    bool alone; /* takes no value */
 } flag;
 
 static const char by_model[] = "precision follows the model and the route: export the model in the types it is to run in";
 static const char no_cuda[] = "it is about a CUDA device, and the engine runs on this processor";
 static const char no_copies[] = "nothing is copied between host and device";
 static const char own_reference[] = "every trial is judged against the model evaluated in float64";
+static const char no_plugins[] = "there are no plugins";
+static const char no_strip[] = "engines hold their weights";
 
 static const flag flags[] = {
-    { "onnx", SPECIAL, NULL },
-    { "saveEngine", SPECIAL, NULL },
-    { "loadEngine", SPECIAL, NULL },
-    { "minShapes", SPECIAL, NULL },
-    { "optShapes", SPECIAL, NULL },
-    { "maxShapes", SPECIAL, NULL },
-    { "shapes", SPECIAL, NULL },
-    { "loadInputs", SPECIAL, NULL },
-    { "memPoolSize", SPECIAL, NULL },
-    { "helpBuildRoute", SPECIAL, NULL },
-    { "tuneBuildRoutes", SPECIAL, NULL },
-    { "tuneBuildRouteFile", SPECIAL, NULL },
-    { "accuracyAlgorithm", SPECIAL, NULL },
-    { "tuningTimeOut", SPECIAL, NULL },
-    { "dryRun", SPECIAL, NULL },
-    { "skipInference", SPECIAL, NULL },
-    { "buildOnly", SPECIAL, NULL },
-    { "dumpOutput", SPECIAL, NULL },
-    { "dumpProfile", SPECIAL, NULL },
-    { "json", SPECIAL, NULL },
-    { "setBuildRoute", TO_BUILD, "--set" },
-    { "timingCacheFile", TO_BUILD, "--timing-cache" },
-    { "builderOptimizationLevel", TO_BUILD, "--opt-level" },
-    { "verbose", TO_BUILD, "--verbose" },
-    { "tuningSearch", TO_TUNE, "--strategy" },
-    { "tuningCacheFile", TO_TUNE, "--store" },
-    { "continue", TO_TUNE, "--resume" },
-    { "accuracyThreshold", SPECIAL, NULL },
-    { "iterations", TO_BENCH, "--iterations" },
-    { "duration", TO_BENCH, "--duration" },
-    { "infStreams", TO_BENCH, "--streams" },
-    { "fp16", IGNORED, by_model },
-    { "bf16", IGNORED, by_model },
-    { "int8", IGNORED, by_model },
-    { "fp8", IGNORED, by_model },
-    { "int4", IGNORED, by_model },
-    { "best", IGNORED, by_model },
-    { "noTF32", IGNORED, "TF32 is never used" },
-    { "stronglyTyped", IGNORED, "models are always strongly typed" },
-    { "precisionConstraints", IGNORED, by_model },
-    { "layerPrecisions", IGNORED, by_model },
-    { "layerOutputTypes", IGNORED, by_model },
-    { "calib", IGNORED, by_model },
-    { "loadRefOutputs", IGNORED, own_reference },
-    { "refPair", IGNORED, own_reference },
-    { "atol", IGNORED, "a share of elements is judged at the tuner's own tolerances" },
-    { "rtol", IGNORED, "a share of elements is judged at the tuner's own tolerances" },
-    { "saveAllEngines", IGNORED, "only the winner's engine is kept" },
-    { "warmUp", IGNORED, "one run comes before the clock starts" },
-    { "avgRuns", IGNORED, "every run is timed by itself" },
-    { "percentile", IGNORED, "p50, p90 and p99 are always printed" },
-    { "avgTiming", IGNORED, "kernels are timed until their medians settle" },
-    { "maxTactics", IGNORED, "--builderOptimizationLevel bounds what is timed" },
-    { "errorOnTimingCacheMiss", IGNORED, "hone build --frozen never measures: it asks the cost model" },
-    { "profilingVerbosity", IGNORED, "engines always name their nodes" },
-    { "useCudaGraph", IGNORED, no_cuda },
-    { "device", IGNORED, no_cuda },
-    { "useDLACore", IGNORED, no_cuda },
-    { "allowGPUFallback", IGNORED, no_cuda },
-    { "useSpinWait", IGNORED, no_cuda },
-    { "tacticSources", IGNORED, no_cuda },
-    { "hardwareCompatibilityLevel", IGNORED, "hone build --target names another machine" },
-    { "versionCompatible", IGNORED, "an engine says which version it needs" },
-    { "noDataTransfers", IGNORED, no_copies },
-    { "exposeDMA", IGNORED, no_copies },
-    { "useManagedMemory", IGNORED, no_copies },
-    { "threads", IGNORED, "streams always have threads of their own" },
-    { "separateProfileRun", IGNORED, "profiles always come from runs of their own" },
-    { "sparsity", IGNORED, "structured sparsity is not used" },
-    { "inputIOFormats", IGNORED, "inputs have the model's types, row-major" },
-    { "outputIOFormats", IGNORED, "outputs have the model's types, row-major" },
-    { "exportTimes", IGNORED, "hone bench --json prints the times' summary" },
-    { "exportOutput", IGNORED, "hone run -o DIR writes outputs" },
-    { "exportProfile", IGNORED, "hone explain ENGINE --json prints the profile" },
-    { "exportLayerInfo", IGNORED, "hone inspect ENGINE --json prints the engine" },
-    { "dumpLayerInfo", IGNORED, "hone explain ENGINE shows the steps" },
+    { "onnx", SPECIAL, NULL, false },
+    { "saveEngine", SPECIAL, NULL, false },
+    { "loadEngine", SPECIAL, NULL, false },
+    { "minShapes", SPECIAL, NULL, false },
+    { "optShapes", SPECIAL, NULL, false },
+    { "maxShapes", SPECIAL, NULL, false },
+    { "shapes", SPECIAL, NULL, false },
+    { "loadInputs", SPECIAL, NULL, false },
+    { "memPoolSize", SPECIAL, NULL, false },
+    { "workspace", SPECIAL, NULL, false },
+    { "helpBuildRoute", SPECIAL, NULL, true },
+    { "tuneBuildRoutes", SPECIAL, NULL, false },
+    { "tuneBuildRouteFile", SPECIAL, NULL, false },
+    { "accuracyAlgorithm", SPECIAL, NULL, false },
+    { "tuningTimeOut", SPECIAL, NULL, false },
+    { "iterations", SPECIAL, NULL, false },
+    { "duration", SPECIAL, NULL, false },
+    { "warmUp", SPECIAL, NULL, false },
+    { "percentile", SPECIAL, NULL, false },
+    { "exportTimes", SPECIAL, NULL, false },
+    { "exportProfile", SPECIAL, NULL, false },
+    { "exportOutput", SPECIAL, NULL, false },
+    { "exportLayerInfo", SPECIAL, NULL, false },
+    { "dryRun", SPECIAL, NULL, true },
+    { "skipInference", SPECIAL, NULL, true },
+    { "buildOnly", SPECIAL, NULL, true },
+    { "dumpOutput", SPECIAL, NULL, true },
+    { "dumpProfile", SPECIAL, NULL, true },
+    { "dumpLayerInfo", SPECIAL, NULL, true },
+    { "json", SPECIAL, NULL, true },
+    { "setBuildRoute", TO_BUILD, "--set", false },
+    { "timingCacheFile", TO_BUILD, "--timing-cache", false },
+    { "builderOptimizationLevel", TO_BUILD, "--opt-level", false },
+    { "verbose", TO_BUILD, "--verbose", true },
+    { "tuningSearch", TO_TUNE, "--strategy", false },
+    { "tuningCacheFile", TO_TUNE, "--store", false },
+    { "continue", TO_TUNE, "--resume", true },
+    { "accuracyThreshold", SPECIAL, NULL, false },
+    { "infStreams", TO_BENCH, "--streams", false },
+    { "streams", TO_BENCH, "--streams", false },
+    { "fp16", IGNORED, by_model, false },
+    { "bf16", IGNORED, by_model, false },
+    { "int8", IGNORED, by_model, false },
+    { "fp8", IGNORED, by_model, false },
+    { "int4", IGNORED, by_model, false },
+    { "best", IGNORED, by_model, false },
+    { "precisionConstraints", IGNORED, by_model, false },
+    { "layerPrecisions", IGNORED, by_model, false },
+    { "layerOutputTypes", IGNORED, by_model, false },
+    { "layerDeviceTypes", IGNORED, by_model, false },
+    { "calib", IGNORED, by_model, false },
+    { "calibProfile", IGNORED, by_model, false },
+    { "noTF32", IGNORED, "TF32 is never used", false },
+    { "stronglyTyped", IGNORED, "models are always strongly typed", false },
+    { "loadRefOutputs", IGNORED, own_reference, false },
+    { "refPair", IGNORED, own_reference, false },
+    { "atol", IGNORED, "a share of elements is judged at the tuner's own tolerances", false },
+    { "rtol", IGNORED, "a share of elements is judged at the tuner's own tolerances", false },
+    { "saveAllEngines", IGNORED, "only the winner's engine is kept", false },
+    { "avgRuns", IGNORED, "every run is timed by itself", false },
+    { "avgTiming", IGNORED, "kernels are timed until their medians settle", false },
+    { "maxTactics", IGNORED, "--builderOptimizationLevel bounds what is timed", false },
+    { "errorOnTimingCacheMiss", IGNORED, "hone build --frozen never measures: it asks the cost model", false },
+    { "noBuilderCache", IGNORED, "hone build --cache-dir= keeps no compiled kernels", false },
+    { "noCompilationCache", IGNORED, "hone build --cache-dir= keeps no compiled kernels", false },
+    { "profilingVerbosity", IGNORED, "engines always name their nodes", false },
+    { "useCudaGraph", IGNORED, no_cuda, false },
+    { "device", IGNORED, no_cuda, false },
+    { "useDLACore", IGNORED, no_cuda, false },
+    { "allowGPUFallback", IGNORED, no_cuda, false },
+    { "buildDLAStandalone", IGNORED, no_cuda, false },
+    { "useSpinWait", IGNORED, no_cuda, false },
+    { "tacticSources", IGNORED, no_cuda, false },
+    { "maxAuxStreams", IGNORED, no_cuda, false },
+    { "persistentCacheRatio", IGNORED, no_cuda, false },
+    { "tilingOptimizationLevel", IGNORED, no_cuda, false },
+    { "l2LimitForTiling", IGNORED, no_cuda, false },
+    { "safe", IGNORED, no_cuda, false },
+    { "consistency", IGNORED, no_cuda, false },
+    { "restricted", IGNORED, no_cuda, false },
+    { "hardwareCompatibilityLevel", IGNORED, "hone build --target names another machine", false },
+    { "runtimePlatform", IGNORED, "hone build --target names another machine", false },
+    { "versionCompatible", IGNORED, "an engine says which version it needs", false },
+    { "vc", IGNORED, "an engine says which version it needs", false },
+    { "useRuntime", IGNORED, "an engine says which version it needs", false },
+    { "leanDLLPath", IGNORED, "an engine says which version it needs", false },
+    { "excludeLeanRuntime", IGNORED, "an engine says which version it needs", false },
+    { "getPlanVersionOnly", IGNORED, "an engine says which version it needs", false },
+    { "noDataTransfers", IGNORED, no_copies, false },
+    { "exposeDMA", IGNORED, no_copies, false },
+    { "useManagedMemory", IGNORED, no_copies, false },
+    { "threads", IGNORED, "streams always have threads of their own", false },
+    { "separateProfileRun", IGNORED, "profiles always come from runs of their own", false },
+    { "sparsity", IGNORED, "structured sparsity is not used", false },
+    { "inputIOFormats", IGNORED, "inputs have the model's types, row-major", false },
+    { "outputIOFormats", IGNORED, "outputs have the model's types, row-major", false },
+    { "sleepTime", IGNORED, "runs follow each other at once", false },
+    { "idleTime", IGNORED, "runs follow each other at once", false },
+    { "timeDeserialize", IGNORED, "loading an engine maps a file", false },
+    { "timeRefit", IGNORED, "loading an engine maps a file", false },
+    { "refit", IGNORED, no_strip, false },
+    { "stripWeights", IGNORED, no_strip, false },
+    { "stripAllWeights", IGNORED, no_strip, false },
+    { "refitFromOnnx", IGNORED, no_strip, false },
+    { "dumpRefit", IGNORED, no_strip, false },
+    { "allowWeightStreaming", IGNORED, no_strip, false },
+    { "weightStreamingBudget", IGNORED, no_strip, false },
+    { "plugins", IGNORED, no_plugins, false },
+    { "staticPlugins", IGNORED, no_plugins, false },
+    { "dynamicPlugins", IGNORED, no_plugins, false },
+    { "setPluginsToSerialize", IGNORED, no_plugins, false },
+    { "ignoreParsedPluginLibs", IGNORED, no_plugins, false },
+    { "markDebug", IGNORED, "hone run -o DIR writes outputs; inner tensors are not kept", false },
+    { "markUnfusedTensorsAsDebugTensors", IGNORED, "hone run -o DIR writes outputs; inner tensors are not kept", false },
+    { "saveDebugTensors", IGNORED, "hone run -o DIR writes outputs; inner tensors are not kept", false },
+    { "saveAllDebugTensors", IGNORED, "hone run -o DIR writes outputs; inner tensors are not kept", false },
+    { "dumpRawBindingsToFile", IGNORED, "hone run -o DIR writes outputs; inner tensors are not kept", false },
+    { "dumpOptimizationProfile", IGNORED, "an engine has one profile, given by --minShapes, --optShapes and --maxShapes", false },
+    { "useProfile", IGNORED, "an engine has one profile, given by --minShapes, --optShapes and --maxShapes", false },
+    { "profile", IGNORED, "an engine has one profile, given by --minShapes, --optShapes and --maxShapes", false },
+    { "preview", IGNORED, "there is nothing of that kind to switch", false },
+    { "allocationStrategy", IGNORED, "there is nothing of that kind to switch", false },
+    { "decomposableAttentions", IGNORED, "there is nothing of that kind to switch", false },
+    { "monitorMemory", IGNORED, "there is nothing of that kind to switch", false },
+    { "tempdir", IGNORED, "an engine is one file, mapped where it lies", false },
+    { "tempfileControls", IGNORED, "an engine is one file, mapped where it lies", false },
+    { "asyncFileReader", IGNORED, "an engine is one file, mapped where it lies", false },
+    { "explicitBatch", IGNORED, "batches are the model's own first extent", false },
+    { "batch", IGNORED, "batches are the model's own first extent", false },
+    { "maxBatch", IGNORED, "batches are the model's own first extent", false },
 };
 
 static bool add(words *w, const char *s)
@@ -245,36 +305,90 @@ static bool add_bound(const plan *p, words *w)
     return add2(w, "--accuracy", word);
 }
 
-/* False: v does not fit. Flags that stand alone have v NULL. */
-static bool special(plan *p, const char *name, const char *v)
+/* "90,95,99" */
+static bool take_percentiles(trt_report *r, const char *list)
 {
-    if (strcmp(name, "helpBuildRoute") == 0) {
-        p->help_knob = v;
-        return p->help_route = true;
+    char *text = cli_keep(strdup(list)), *save = NULL;
+    if (!text) return false;
+    r->n_percentile = 0;
+    for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+        double *p = &r->percentile[r->n_percentile];
+        if (r->n_percentile++ == sizeof r->percentile / sizeof r->percentile[0]) return false;
+        if (strcmp(item, "0") == 0) *p = 0;
+        else if (cli_real(item, 0, p) || *p > 100) return false;
     }
+    return r->n_percentile > 0;
+}
+
+static bool take_seconds(const char *v, double unit_s, double *ret)
+{
+    if (strcmp(v, "0") == 0) *ret = 0;
+    else if (cli_real(v, 0, ret)) return false;
+    *ret *= unit_s;
+    return true;
+}
+
+/* Flags that stand alone. */
+static bool special_alone(plan *p, const char *name, const char *v)
+{
     const struct {
         const char *name;
         bool *at;
     } alone[] = { { "dryRun", &p->dry_run }, { "skipInference", &p->skip }, { "buildOnly", &p->skip },
-                  { "dumpOutput", &p->dump_output }, { "dumpProfile", &p->dump_profile }, { "json", &p->json } };
+                  { "dumpOutput", &p->dump_output }, { "dumpProfile", &p->report.print_profile },
+                  { "dumpLayerInfo", &p->report.print_layers }, { "json", &p->json } };
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
         if (strcmp(name, alone[i].name) == 0) return *alone[i].at = true;
-    if (!v || !*v) return false;
-    if (strcmp(name, "onnx") == 0) return (p->onnx = v);
-    if (strcmp(name, "saveEngine") == 0) return (p->save = v);
-    if (strcmp(name, "loadEngine") == 0) return (p->load = v);
+    p->help_knob = v; /* helpBuildRoute, of one knob or of all */
+    return p->help_route = true;
+}
+
+/* Flags whose value is a path or a name, taken as it is. */
+static const char **text_of(plan *p, const char *name)
+{
+    const struct {
+        const char *name, **at;
+    } text[] = { { "onnx", &p->onnx }, { "saveEngine", &p->save }, { "loadEngine", &p->load }, { "accuracyAlgorithm", &p->algorithm },
+                 { "exportTimes", &p->report.times }, { "exportProfile", &p->report.profile },
+                 { "exportOutput", &p->report.outputs }, { "exportLayerInfo", &p->report.layers } };
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
+        if (strcmp(name, text[i].name) == 0) return text[i].at;
+    return NULL;
+}
+
+/* False: v does not fit. */
+static bool special(plan *p, const char *name, const char *v)
+{
+    const char **text = text_of(p, name);
+    if (text) return (*text = v);
     if (strcmp(name, "minShapes") == 0) return take_shapes(p, v, 0, 0);
     if (strcmp(name, "optShapes") == 0) return take_shapes(p, v, 1, 1);
     if (strcmp(name, "maxShapes") == 0) return take_shapes(p, v, 2, 2);
     if (strcmp(name, "shapes") == 0) return take_shapes(p, v, 0, 2);
     if (strcmp(name, "loadInputs") == 0) return take_inputs(p, v);
     if (strcmp(name, "memPoolSize") == 0) return take_pools(p, v);
-    if (strcmp(name, "accuracyAlgorithm") == 0) return (p->algorithm = v);
-    if (strcmp(name, "accuracyThreshold") == 0) return (p->threshold = atof(v)) > 0;
-    if (strcmp(name, "tuningTimeOut") == 0) return atof(v) <= 0 || add2(&p->tune, "--budget", v);
+    if (strcmp(name, "workspace") == 0) return add2(&p->build, "--workspace", v);
+    if (strcmp(name, "percentile") == 0) return take_percentiles(&p->report, v);
+    if (strcmp(name, "iterations") == 0) return !cli_whole(v, 0, INT32_MAX, &p->iterations);
+    if (strcmp(name, "duration") == 0) return take_seconds(v, 1, &p->duration_s);
+    if (strcmp(name, "warmUp") == 0) return take_seconds(v, 1e-3, &p->warmup_s);
+    if (strcmp(name, "accuracyThreshold") == 0) return !cli_real(v, 0, &p->threshold);
+    if (strcmp(name, "tuningTimeOut") == 0) return strcmp(v, "-1") == 0 || add2(&p->tune, "--budget", v);
     p->tune_it = true;
     p->expression = strcmp(name, "tuneBuildRouteFile") == 0 ? read_text(v) : v;
     return p->expression != NULL;
+}
+
+/* A slip is told; what is near to nothing may be a flag of some version that is not known here. */
+static int unknown(const cli_options *o, const char *word)
+{
+    enum { N = sizeof flags / sizeof flags[0] };
+    const char *names[N], *name = cli_text("%.*s", (int)strcspn(word + 2, "="), word + 2);
+    for (int i = 0; i < N; i++) names[i] = flags[i].name;
+    const char *near = name ? cli_nearest(name, names, N) : NULL;
+    if (near) return cli_misuse(o, "--%s is no flag; --%s is", name, near);
+    fprintf(stderr, "hone trtexec: ignoring %s: it is unknown here\n", word);
+    return 0;
 }
 
 /* One word of the command line; 0 or an exit status. */
@@ -285,15 +399,13 @@ static int take(plan *p, const char *word, bool *json)
     const char *name = word + 2, *eq = strchr(name, '='), *v = eq ? eq + 1 : NULL;
     const flag *f = find(name, eq ? (size_t)(eq - name) : strlen(name));
     bool ok = true;
-    if (!f) {
-        fprintf(stderr, "hone trtexec: ignoring %s: it is unknown here\n", word);
-        return 0;
-    }
+    if (!f) return unknown(&o, word);
+    if (f->kind != IGNORED && !f->alone && (!v || !*v)) return cli_misuse(&o, "--%s needs a value: --%s=...", f->name, f->name);
     switch (f->kind) {
-    case TO_BUILD: ok = add(&p->build, f->ours) && (!v || add(&p->build, v)); break;
-    case TO_TUNE: ok = add(&p->tune, f->ours) && (!v || add(&p->tune, v)); break;
-    case TO_BENCH: ok = add(&p->bench, f->ours) && (!v || add(&p->bench, v)); break;
-    case SPECIAL: ok = special(p, f->name, v); break;
+    case TO_BUILD: ok = add(&p->build, f->ours) && (f->alone || add(&p->build, v)); break;
+    case TO_TUNE: ok = add(&p->tune, f->ours) && (f->alone || add(&p->tune, v)); break;
+    case TO_BENCH: ok = add(&p->bench, f->ours) && (f->alone || add(&p->bench, v)); break;
+    case SPECIAL: ok = f->alone ? special_alone(p, f->name, v) : special(p, f->name, v); break;
     case IGNORED: fprintf(stderr, "hone trtexec: ignoring --%s: %s\n", f->name, f->ours); break;
     }
     *json = p->json;
@@ -337,15 +449,31 @@ static int make(const plan *p, const char *engine)
     return call(&cli_tune, p->onnx, &p->build, &t, engine, p);
 }
 
+/* In our words under --json, else in trtexec's. */
+static int bench(const plan *p, const char *engine)
+{
+    words w = { 0 };
+    cli_options o;
+    int status = HONE_E_NOMEM;
+    bool ok = add2(&w, "bench", engine);
+    for (int i = 0; i < p->bench.n; i++) ok &= add(&w, p->bench.at[i]);
+    ok &= add_shapes(p, &w, true) && (!p->json || add(&w, "--json"));
+    if (!ok) return cli_misuse(NULL, "too many flags");
+    w.at[w.n] = NULL;
+    if (!cli_parse(&cli_bench, w.n, w.at, &o, &status)) return status;
+    o.seconds = p->duration_s; /* trtexec runs for both: so long, and so many */
+    o.warmup_s = p->warmup_s;
+    o.least = (int)p->iterations;
+    return p->json ? cli_bench_engine(&o) : cli_trt_measure(&o, &p->report, engine);
+}
+
 static int measure(const plan *p, const char *engine)
 {
-    words in = { 0 }; /* of what hone bench takes, what hone run and explain take as well */
+    words in = { 0 }; /* of what hone bench takes, what hone run takes as well */
     for (int i = 0; i + 1 < p->bench.n; i++)
         if (strcmp(p->bench.at[i], "--input") == 0) add2(&in, "--input", p->bench.at[i + 1]);
-    int status = call(&cli_bench, engine, &p->bench, NULL, NULL, p);
-    if (!status && p->dump_output) status = call(&cli_run, engine, &in, NULL, NULL, p);
-    if (!status && p->dump_profile) status = call(&cli_explain, engine, &in, NULL, NULL, p);
-    return status;
+    const int status = bench(p, engine);
+    return status || !p->dump_output ? status : call(&cli_run, engine, &in, NULL, NULL, p);
 }
 
 static int follow(const plan *p)
@@ -395,7 +523,7 @@ static void banner(const char *what, int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-    plan p = { 0 };
+    plan p = { .duration_s = 3, .warmup_s = 0.2, .iterations = 10, .report = { .percentile = { 90, 95, 99 }, .n_percentile = 3 } };
     bool json = false;
     int status = 0;
     for (int i = 1; i < argc; i++) {

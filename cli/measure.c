@@ -30,21 +30,28 @@ static bool keep(stream *s, double start, double ms)
     return true;
 }
 
-static void cancelled(stream *s)
+static bool go_on(stream *s)
 {
-    s->err = hone_error_create(HONE_E_CANCELLED, "measuring was interrupted");
+    if (cli_interrupted()) s->err = hone_error_create(HONE_E_CANCELLED, "measuring was interrupted");
+    return !s->err;
+}
+
+/* Once at least: all memory is taken. */
+static void warm_up(stream *s, hone_context *c)
+{
+    const double start = cli_now();
+    do
+        if (hone_context_run(c, &s->err)) return;
+    while (go_on(s) && cli_now() - start < s->o->warmup_s);
 }
 
 static void measure(stream *s, hone_context *c)
 {
-    const double seconds = s->o->seconds > 0 ? s->o->seconds : 3, start = cli_now();
-    for (;;) {
+    const int least = s->o->least > 0 ? s->o->least : 1;
+    const double start = cli_now();
+    while (go_on(s)) {
         const double t = cli_now();
-        if (s->o->iterations ? s->n >= s->o->iterations : t - start >= seconds && s->n > 0) return;
-        if (cli_interrupted()) {
-            cancelled(s);
-            return;
-        }
+        if (s->o->iterations ? s->n >= s->o->iterations : t - start >= s->o->seconds && s->n >= least) return;
         if (hone_context_run(c, &s->err)) return;
         if (!keep(s, t, 1e3 * (cli_now() - t))) {
             s->err = hone_error_create(HONE_E_NOMEM, "no memory for the times");
@@ -59,10 +66,10 @@ static void *stream_main(void *user)
     hone_context *c = NULL;
     hone_tensor in[CLI_MAX_IO] = { 0 };
     const hone_context_options co = { sizeof co, s->o->build.threads, 0 };
-    const bool bad = hone_context_create(s->e, &co, &c, &s->err) || cli_engine_inputs(s->o, s->e, c, in, &s->err) ||
-                     hone_context_run(c, &s->err); /* warm, and all memory taken */
-    pthread_barrier_wait(s->ready);                /* the clock starts when every stream can run */
-    if (!bad) measure(s, c);
+    const bool ready = !hone_context_create(s->e, &co, &c, &s->err) && !cli_engine_inputs(s->o, s->e, c, in, &s->err);
+    if (ready) warm_up(s, c);
+    pthread_barrier_wait(s->ready); /* the clock starts when every stream can run */
+    if (!s->err) measure(s, c);
     hone_context_free(c);
     cli_free_tensors(in, CLI_MAX_IO);
     return NULL;

@@ -100,6 +100,7 @@ static const option_row rows[] = {
     { "reference-out", "DIR", 0, CLI_VERIFY, TEXT, AT(reference_out), 0, 0,
       "write the float64 outputs as .npy files instead", NULL },
     { "duration", "S", 0, CLI_BENCH, REAL, AT(seconds), 0, 0, "measure for S seconds (default 3)", NULL },
+    { "warmup", "S", 0, CLI_BENCH, REAL, AT(warmup_s), 0, 0, "run for S seconds before (default: once)", NULL },
     { "iterations", "N", 0, CLI_BENCH, COUNT, AT(iterations), 1, INT32_MAX, "or for N runs of each stream", NULL },
     { "streams", "N", 0, CLI_BENCH, COUNT, AT(streams), 1, 256, "contexts that run at once, each on a thread of its own",
       NULL },
@@ -363,6 +364,7 @@ bool cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, int 
     o->build = build;
     o->model = model;
     o->model.profile = o->profile;
+    o->seconds = 3;
     for (int i = 1; i < argc; i++) o->json |= strcmp(argv[i], "--json") == 0; /* what is wrong before it is told in JSON too */
     describe(c, &s);
     optind = 0; /* start afresh: trtexec calls several subcommands */

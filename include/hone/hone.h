@@ -151,7 +151,8 @@ typedef struct hone_model_options {
  * Read an ONNX model. opts may be NULL.
  *
  * Owns:   *ret, freed with hone_model_free
- * Errors: HONE_E_IO, HONE_E_FORMAT; HONE_E_MODEL and HONE_E_UNSUPPORTED with every problem listed (hone_error_item)
+ * Errors: HONE_E_NOTFOUND, HONE_E_IO, HONE_E_FORMAT; HONE_E_INVALID a profile or a value that fits no input; HONE_E_MODEL,
+ *         HONE_E_SHAPE, HONE_E_TYPE and HONE_E_UNSUPPORTED with every problem listed (hone_error_item)
  * Thread: any; a model may be built from by several threads at once
  */
 HONE_API hone_status hone_model_load(const char *path, const hone_model_options *opts, hone_model **ret, hone_error **err);
@@ -197,7 +198,7 @@ HONE_API void hone_report_free(hone_report *r);
  *
  * Owns:   *ret_report (ret_report may be NULL), freed with hone_report_free
  * Errors: HONE_E_INVALID a route that does not parse; HONE_E_UNSUPPORTED naming the node; HONE_E_CRASH a compiler worker died;
- *         HONE_E_IO, HONE_E_LIMIT, HONE_E_CANCELLED, HONE_E_NOMEM
+ *         HONE_E_NOTFOUND no such target, or no compiler worker; HONE_E_IO, HONE_E_LIMIT, HONE_E_CANCELLED, HONE_E_NOMEM
  */
 HONE_API hone_status hone_build(hone_model *m, const hone_build_options *opts, const char *engine_path,
                                 hone_report **ret_report, hone_error **err);
@@ -228,7 +229,7 @@ typedef struct hone_engine_options {
  * Load an engine. It is native code: loading one is trusting it, like a shared library; the checks are for accidents.
  *
  * Owns:   *ret, one reference; hone_engine_free drops it; contexts hold their own
- * Errors: HONE_E_IO; HONE_E_FORMAT damaged; HONE_E_VERSION; HONE_E_TARGET names what this machine lacks
+ * Errors: HONE_E_NOTFOUND, HONE_E_IO; HONE_E_FORMAT damaged; HONE_E_VERSION; HONE_E_TARGET names what this machine lacks
  */
 HONE_API hone_status hone_engine_open(const char *path, const hone_engine_options *opts, hone_engine **ret, hone_error **err);
 HONE_API void hone_engine_free(hone_engine *e);

@@ -114,7 +114,7 @@ const char *hone_version(void)
 
 const char *hone_dtype_name(hone_dtype t)
 {
-    return hn_dtype_name((hn_dtype)t);
+    return t > 0 && (int)t < HN_NDTYPES ? hn_dtype_name((hn_dtype)t) : "none";
 }
 
 int hone_dtype_bits(hone_dtype t)

@@ -94,6 +94,9 @@ static int write_temporary(int fd, const void *data, size_t n)
 hone_status hn_write_file_atomic(const char *path, const void *data, size_t n, hn_diag *dg)
 {
     const size_t len = strlen(path);
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* renaming onto a device would put a file in its place */
+        return HN_RAISE(dg, HONE_E_IO, "cannot write \"%s\": it is no regular file", path);
     char *temporary = malloc(len + sizeof ".tmp.XXXXXX");
     if (!temporary) return HN_NOMEM(dg);
     memcpy(temporary, path, len);

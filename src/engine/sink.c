@@ -37,7 +37,10 @@ static int open_temp(const char *path, char **ret_temp)
 hone_status hn_sink_open(hn_sink *s, const char *path, hn_diag *dg)
 {
     *s = (hn_sink){ .fd = -1 };
+    struct stat st;
     if (!path) return HONE_OK;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* what is put in its place would be a file */
+        return HN_RAISE(dg, HONE_E_IO, "cannot write \"%s\": it is %s", path, S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
     if (!(s->path = strdup(path))) return HN_NOMEM(dg);
     s->fd = open_temp(path, &s->temp);
     if (s->fd >= 0) return HONE_OK;

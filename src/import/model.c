@@ -268,8 +268,27 @@ static bool kept(const hn_im *m, const char *name)
     return false;
 }
 
+/* A name that is no input's would change nothing: surely not what was meant. */
+static void check_input_name(hn_im *m, const Onnx__GraphProto *g, const char *what, const char *name)
+{
+    hn_diag dg = { 0 };
+    const char **names = HN_NEW_N(m->scratch, const char *, (int)g->n_input + 1);
+    int n = 0;
+    for (size_t i = 0; names && i < g->n_input; i++)
+        if (g->input[i]->name && g->input[i]->name[0]) names[n++] = g->input[i]->name;
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return;
+    const char *near = hn_nearest(name, names, n);
+    if (near) hn_hint(&dg, "Did you mean \"%s\"?", near);
+    else if (n > 0) hn_hint(&dg, "The model's first input is \"%s\".", names[0]);
+    HN_RAISE(&dg, HONE_E_INVALID, "a %s is given for \"%s\", which is no input of the model", what, name);
+    hn_im_problem(m, &dg);
+}
+
 static void inputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
 {
+    for (int i = 0; m->opts && i < m->opts->n_profile; i++) check_input_name(m, g, "shape", m->opts->profile[i].input);
+    for (int i = 0; m->opts && i < m->opts->n_value; i++) check_input_name(m, g, "value", m->opts->value[i].input);
     for (size_t i = 0; i < g->n_input && !m->stop; i++) {
         hn_diag dg = { 0 };
         const char *name = g->input[i]->name;
