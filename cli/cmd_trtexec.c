@@ -400,7 +400,7 @@ static int take(plan *p, const char *word, bool *json)
     const flag *f = find(name, eq ? (size_t)(eq - name) : strlen(name));
     bool ok = true;
     if (!f) return unknown(&o, word);
-    if (f->kind != IGNORED && !f->alone && (!v || !*v)) return cli_misuse(&o, "--%s needs a value: --%s=...", f->name, f->name);
+    if (f->kind != IGNORED && !f->alone && (!v || !*v)) return cli_misuse(&o, "--%s needs a value: --%s=VALUE", f->name, f->name);
     switch (f->kind) {
     case TO_BUILD: ok = add(&p->build, f->ours) && (f->alone || add(&p->build, v)); break;
     case TO_TUNE: ok = add(&p->tune, f->ours) && (f->alone || add(&p->tune, v)); break;

@@ -95,12 +95,31 @@ hn_dim hn_plan_translate(hn_symtab *to, const hn_symtab *from, hn_dim d)
     return rebuild(to, op, x);
 }
 
+/* Two extents that inputs made negative have a positive product, and a negative one times nothing is nothing: where an extent may
+ * be negative, the number of elements is -1 when it is. */
+static uint32_t guarded(hn_planner *p, const hn_tdesc *d, uint32_t n)
+{
+    uint32_t least = HN_NO;
+    int n_open = 0;
+    for (int a = 0; a < d->rank; a++) {
+        int64_t lo, hi;
+        if (hn_dim_is_const(d->dim[a])) continue;
+        n_open++;
+        hn_dim_bounds(p->b->g->syms, d->dim[a], &lo, &hi);
+        const uint32_t reg = lo < 0 ? hn_plan_dim(p, d->dim[a]) : HN_NO;
+        if (reg != HN_NO) least = least == HN_NO ? reg : hn_plan_calc(p, HN_S_MIN, least, reg);
+    }
+    if (least == HN_NO || n_open < 2) return n;
+    return hn_pb_calc(p->pb, HN_S_SELECT, hn_plan_calc(p, HN_S_LT, least, hn_pb_const(p->pb, 0)), hn_pb_const(p->pb, -1), n);
+}
+
 uint32_t hn_plan_bytes(hn_planner *p, const hn_value *v)
 {
     hn_tdesc stored;
     hn_layout_dims(p->b->g->syms, &v->layout, &v->type, &stored);
-    const uint32_t n = hn_plan_dim(p, hn_tdesc_numel(p->b->g->syms, &stored));
+    uint32_t n = hn_plan_dim(p, hn_tdesc_numel(p->b->g->syms, &stored));
     if (n == HN_NO) return HN_NO;
+    n = guarded(p, &stored, n);
     const int bits = hn_dtype_bits(v->type.dtype);
     if (bits % 8 == 0) return hn_plan_calc(p, HN_S_MUL, n, hn_pb_const(p->pb, bits / 8));
     return hn_plan_calc(p, HN_S_CEILDIV, hn_plan_calc(p, HN_S_MUL, n, hn_pb_const(p->pb, bits)), hn_pb_const(p->pb, 8));

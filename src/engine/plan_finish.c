@@ -8,6 +8,21 @@
 #include "memplan/memplan.h"
 
 /* ---- sizes of inputs and outputs ---- */
+/* -1 where an extent is negative: two of them have a positive product. */
+static uint32_t guarded(hn_pb *b, const hn_plan_io *io, uint32_t n)
+{
+    uint32_t least = HN_NO;
+    int n_open = 0;
+    for (uint32_t k = 0; k < io->rank; k++) {
+        if (io->dim[k] < (uint32_t)b->reg.n && b->reg.at[io->dim[k]].kind == REG_CONST) continue;
+        least = least == HN_NO ? io->dim[k] : hn_pb_calc(b, HN_S_MIN, least, io->dim[k], 0);
+        n_open++;
+    }
+    if (n_open < 2) return n;
+    const uint32_t negative = hn_pb_calc(b, HN_S_LT, least, hn_pb_const(b, 0), 0);
+    return hn_pb_calc(b, HN_S_SELECT, negative, hn_pb_const(b, -1), n);
+}
+
 static uint32_t bytes_of(hn_pb *b, const hn_plan_io *io)
 {
     const int bits = hn_dtype_bits((hn_dtype)io->dtype);
@@ -15,6 +30,7 @@ static uint32_t bytes_of(hn_pb *b, const hn_plan_io *io)
 
     for (uint32_t k = 0; k < io->rank; k++)
         n = hn_pb_calc(b, HN_S_MUL, n, io->dim[k], 0);
+    if (io->flags == HN_IO_OUTPUT) n = guarded(b, io, n);
     if (bits >= 8) return hn_pb_calc(b, HN_S_MUL, n, hn_pb_const(b, bits / 8), 0);
     return hn_pb_calc(b, HN_S_CEILDIV, hn_pb_calc(b, HN_S_MUL, n, hn_pb_const(b, bits), 0), hn_pb_const(b, 8),
                       0);

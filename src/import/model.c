@@ -327,9 +327,11 @@ static void outputs(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g)
         hn_diag dg = { 0 };
         bool bad = false;
         const Onnx__ValueInfoProto *vi = g->output[i];
-        hn_value *v = hn_im_lookup(m, s, vi->name ? vi->name : "", &bad, &dg);
-        if (!v && !bad && dg.code == HONE_OK)
-            HN_RAISE(&dg, HONE_E_MODEL, "output \"%s\" is not computed", vi->name ? vi->name : "");
+        const bool named = vi->name && vi->name[0];
+        hn_value *v = named ? hn_im_lookup(m, s, vi->name, &bad, &dg) : NULL;
+        if (!named) HN_RAISE(&dg, HONE_E_MODEL, "a graph output has no name");
+        else if (!v && !bad && dg.code == HONE_OK)
+            HN_RAISE(&dg, HONE_E_MODEL, "output \"%s\" is not computed", vi->name);
         const int32_t elem = vi->type && vi->type->tensor_type ? vi->type->tensor_type->elem_type : 0;
         if (v && hn_im_dtype_of(elem) != HN_NONE && hn_im_dtype_of(elem) != v->type.dtype &&
             v->kind == HN_TENSOR)

@@ -68,6 +68,11 @@ TEST(contradicting_models)
     onnx_io(&g, true, "y", ONNX_F32, "2");
     EXPECT_ERROR(hone_model_load(onnx_save(&g, "open.onnx"), NULL, &m, &err), HONE_E_MODEL, "nowhere");
     g.n = 0;
+    onnx_node(&g, "Relu", "x", "y");
+    onnx_io(&g, false, "x", ONNX_F32, "2");
+    onnx_io(&g, true, "", ONNX_F32, "2");
+    EXPECT_ERROR(hone_model_load(onnx_save(&g, "nameless.onnx"), NULL, &m, &err), HONE_E_MODEL, "output has no name");
+    g.n = 0;
     onnx_node(&g, "MatMul", "x x", "y");
     onnx_io(&g, false, "x", ONNX_F32, "2 3");
     onnx_io(&g, true, "y", ONNX_F32, "2 3");

@@ -25,7 +25,8 @@ def field(number, payload):
 
 
 def value(name, dims, dtype=FLOAT):
-    shape = b"".join(field(1, field(1, d)) for d in dims)
+    """dims may hold names: extents that are open."""
+    shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
     return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
 
 
