@@ -242,6 +242,10 @@ static hone_status check_options(const hone_model_options *m, const hone_tune_op
     HN_TRY(hn_api_options(&mo, &dflt, sizeof mo, m, dg));
     if (mo.n_value > 0)
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "tuning takes no values of inputs: its trials read the model anew");
+    if (o->metric && o->threshold == 0) {
+        hn_hint(dg, "Give the threshold that it must keep.");
+        return HN_RAISE(dg, HONE_E_INVALID, "a metric without a threshold bounds nothing");
+    }
     if (!engine_path && !o->dry_run) return HN_RAISE(dg, HONE_E_INVALID, "a path for the engine is needed");
     return HONE_OK;
 }

@@ -272,7 +272,9 @@ TEST(tune_refuses)
     hone_tune_options o = HONE_TUNE_OPTIONS_INIT;
     const char *path = relu_model(), *out = scratch("t.hone");
     o.metric = "nope";
-    EXPECT_ERROR(hone_tune(path, NULL, &o, out, NULL, &err), HONE_E_UNSUPPORTED, "nope");
+    EXPECT_ERROR(hone_tune(path, NULL, &o, out, NULL, &err), HONE_E_INVALID, "threshold");
+    o.threshold = 1e-3;
+    EXPECT_ERROR(hone_tune(path, NULL, &o, out, NULL, &err), HONE_E_INVALID, "nope");
     o.metric = NULL;
     o.strategy = "nope";
     o.build.opt_level = 0;
