@@ -5,7 +5,7 @@
 
 static const hn_pipeline_step default_steps[] = {
     /* What the model says twice, in roundabout ways, or for nothing. */
-    { "fold_if", 0 }, { "quantized", 0 }, { "drop_requantize", 0 }, { "fold_sequence", 0 },
+    { "fold_if", 0 }, { "unroll_loop", 0 }, { "quantized", 0 }, { "drop_requantize", 0 }, { "fold_sequence", 0 },
     { "fold_constants", 0 }, { "fold_dims", 0 }, { "fold_identity", 0 },
     { "fold_neutral", 0 }, { "merge_reshape", 0 }, { "merge_cast", 0 }, { "merge_slice", 0 }, { "slice_gather", 0 },
     { "slice_concat", 0 }, { "merge_concat", 0 }, { "merge_equal", 0 },
@@ -14,9 +14,9 @@ static const hn_pipeline_step default_steps[] = {
     /* Down to what tactics take, and into a shape that suits them. */
     { "lower_list", 2 }, { "expand_composites", 2 }, { "fold_if", 2 }, { "fold_constants", 2 }, { "fold_dims", 2 }, { "fold_neutral", 2 },
     { "fold_unit_axes", 2 }, { "drop_broadcast", 2 }, { "merge_scale", 2 }, { "cheaper_math", 2 }, { "merge_clip", 2 },
-    { "merge_reshape", 2 }, { "merge_cast", 2 }, { "merge_slice", 2 }, { "slice_concat", 2 }, { "merge_concat", 2 },
+    { "merge_reshape", 2 }, { "merge_cast", 2 }, { "merge_slice", 2 }, { "slice_concat", 2 }, { "merge_concat", 2 }, { "swap_concat", 2 },
     { "sink_transpose", 2 }, { "sink_reshape", 2 }, { "merge_transpose", 2 }, { "transpose_operand", 2 },
-    { "flatten_matmul", 2 }, { "absorb_pad", 2 }, { "absorb_scale", 2 }, { "absorb_bias", 2 }, { "absorb_input", 2 },
+    { "flatten_matmul", 2 }, { "hoist_reshape", 2 }, { "absorb_pad", 2 }, { "absorb_scale", 2 }, { "absorb_bias", 2 }, { "absorb_input", 2 },
     { "fold_identity", 2 }, { "merge_equal", 2 },
     { NULL, 0 },
 };

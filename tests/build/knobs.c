@@ -46,6 +46,8 @@
                     "c = add(a, b)  s = softmax(c) {axis=1}\nout s"
 #define RESHAPED    "in x f32[40,96]  const w f32[96,160]\nm = matmul(x, w)  a = reshape(m) {dim=[40,10,16]}  r = relu(a)\nout r"
 #define DIVIDED     "in x f32[3000]  const k f32[] = {3}\nd = div(x, k)\nout d"
+#define LOOP        "in x f32[300]  const n i64 = {4}\n" \
+                    "v, trips = loop(n, _, x) {\n  in i i64  in go bool  in p f32[300]\n  q = mul(p, x)\n  out go  out q\n}\nout v"
 #define KEYS        "in x f32[2,40,48]  in y f32[2,96,48]\nk = transpose(y) {perm=[0,2,1]}  m = matmul(x, k)\nout m"
 #define CHAIN                                                                                                             \
     "in x f32[40,96]  const w f32[96,160]  const v f32[160,33]  const u f32[33,500]\n"                                    \
@@ -108,6 +110,7 @@ static const struct row {
     { "pass:sink_transpose", TURNED, "", { "0", "1" } },
     { "pass:sink_reshape", RESHAPED, "", { "0", "1" } },
     { "pass:cheaper_math", DIVIDED, "", { "0", "1" } },
+    { "pass:unroll", LOOP, "", { "0", "8" } },
     { "pass:transpose_operand", KEYS, "", { "0", "1" } },
     { "gemm:mr", GEMM, "", { "4", "8" } },
     { "gemm:nv", GEMM, "", { "2", "1" } },

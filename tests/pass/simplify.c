@@ -55,6 +55,12 @@ TEST(views_fire)
                           "y = slice(c) {start=[0,3], step=[1,1], dim=[2,2]}\nout y", HN_OP_concat, 0 },
         { "slice_concat", "sym n\nin a f32[n]  in b f32[n]\nc = concat(a, b) {axis=0}\n"
                           "y = slice(c) {start=[n], step=[1], dim=[n]}\nz = neg(y)\nout z", HN_OP_slice, 0 },
+        { "swap_concat", "in a f32[2,1]  in b f32[2,2]  in c f32[2,1]  in d f32[2,2]  in e f32[2,1]\n"
+                         "p = concat(a, b) {axis=1}\nq = concat(c, d) {axis=1}\nr = concat(e, b) {axis=1}\ny = concat(p, q, r) {axis=0}\nout y", HN_OP_concat, 3 },
+        { "hoist_reshape", "sym n\nin x f32[1,n]  const w f32[2,1,1,1]\np = pad(x) {before=[0,1], after=[0,2]}\nr = reshape(p) {dim=[1,1,1,n+3]}\n"
+                           "y = conv(r, w) {stride=[1,1], dilation=[1,1], pad_begin=[0,0], pad_end=[0,0]}\nout y", HN_OP_pad, 1 },
+        { "hoist_reshape", "in x f32[2,1,3,4]  const w f32[2,3,1]\np = pad(x) {before=[0,0,0,1], after=[0,0,0,0]}\nr = reshape(p) {dim=[2,3,5]}\n"
+                           "y = conv(r, w) {stride=[1], dilation=[1], pad_begin=[0], pad_end=[0]}\nout y", HN_OP_reshape, 1 },
         { "fold_unit_axes", "in x f32[3,1,2]\ny = reduce_max(x) {axes=[1], keepdims=0}\nout y", HN_OP_reduce_max, 0 },
         { "fold_unit_axes", "in x f32[3,1,2]\ny = reduce_sum(x) {axes=[1], keepdims=1}\nz = neg(y)\nout z", HN_OP_reduce_sum, 0 },
         { "drop_broadcast", "in x f32[4]  in z f32[3,4]\nb = broadcast(x) {dim=[3,4]}\ny = add(b, z)\nout y", HN_OP_broadcast, 0 },
@@ -82,6 +88,12 @@ TEST(views_do_not_fire)
         { "merge_concat", "in a f32[2,2]  in b f32[2,2]\nd = concat(a, b) {axis=0}\ny = concat(d, d) {axis=1}\nout y" },
         { "merge_concat", "in x f32[6]\na = slice(x) {start=[0], step=[1], dim=[2]}\nb = slice(x) {start=[3], step=[1], dim=[3]}\ny = concat(a, b) {axis=0}\nout y" },
         { "slice_concat", "in a f32[3]  in b f32[3]\nc = concat(a, b) {axis=0}\ny = slice(c) {start=[2], step=[1], dim=[2]}\nout y" },
+        { "swap_concat", "in a f32[2,1]  in b f32[2,2]\np = concat(a, b) {axis=1}\nq = concat(b, a) {axis=1}\ny = concat(p, q, q) {axis=0}\nout y" },
+        { "swap_concat", "in a f32[2,1]  in b f32[2,1]\np = concat(a, b) {axis=1}\nq = concat(b, a) {axis=1}\ny = concat(p, q) {axis=0}\nout y" },
+        { "hoist_reshape", "in x f32[1,6]  const w f32[2,1,1]\np = pad(x) {before=[0,1], after=[0,1]}\nr = reshape(p) {dim=[1,2,4]}\n" /* splits */
+                           "c = reduce_sum(r) {axes=[1]}\ny = conv(c, w) {stride=[1], dilation=[1], pad_begin=[0], pad_end=[0]}\nout y" },
+        { "hoist_reshape", "in x f32[4]  const w f32[2,2,1]\np = pad(x) {before=[2], after=[2]}\nr = reshape(p) {dim=[1,2,4]}\n"
+                           "y = conv(r, w) {stride=[1], dilation=[1], pad_begin=[0], pad_end=[0]}\nout y" },
         { "fold_unit_axes", "in x f32[3,1,2]\ny = reduce_max(x) {axes=[0,1]}\nout y" },
         { "drop_broadcast", "in x f32[4]  in z f32[1,4]\nb = broadcast(x) {dim=[3,4]}\ny = add(b, z)\nout y" },
         { "drop_broadcast", "in a f32[2,3,4]  in w f32[1,5]\nb = broadcast(w) {dim=[2,4,5]}\ny = matmul(a, b)\nout y" },
@@ -220,4 +232,23 @@ TEST(sinking_does_not_fire)
         { "sink_transpose", "in a f32[3,1]\np = transpose(a) {perm=[1,0]}\nconst k f32[2,1,1] = {1,2}\nq = mul(p, k)\ny = transpose(q) {perm=[0,2,1]}\nout y" }, /* grows */
     };
     check_refuses(t, rows, HN_COUNT(rows));
+}
+
+#define BODY "{\n  in i i64  in go bool  in p f32[3]\n  f = cast(i) {to=f32}\n  a = mul(p, x)\n  q = add(a, f)\n"
+
+TEST(loops_that_run_a_few_times)
+{
+    static const fires rows[] = {
+        { "unroll_loop", "in x f32[3]  const n i64 = {3}\nv, s, trips = loop(n, _, x) " BODY "  out go  out q  out p\n}\nout v\nout s\nout trips", HN_OP_loop, 0 },
+        { "unroll_loop", "in x f32[3]  const n i64 = {1}  const yes bool = {1}\nv, s, trips = loop(n, yes, x) " BODY "  out go  out q  out a\n}\nout v\nout s", HN_OP_concat, 0 },
+    };
+    static const refuses no[] = {
+        { "unroll_loop", "in x f32[3]  const n i64 = {9}\nv, trips = loop(n, _, x) " BODY "  out go  out q\n}\nout v" },
+        { "unroll_loop", "in x f32[3]  const n i64 = {0}\nv, trips = loop(n, _, x) " BODY "  out go  out q\n}\nout v" },
+        { "unroll_loop", "in x f32[3]  in n i64\nv, trips = loop(n, _, x) " BODY "  out go  out q\n}\nout v" },
+        { "unroll_loop", "in x f32[3]  const n i64 = {3}\nv, trips = loop(n, _, x) " BODY
+                         "  const k f32[] = {0}\n  m = reduce_max(q) {axes=[0], keepdims=0}\n  c = lt(m, k)\n  out c  out q\n}\nout v" },
+    };
+    check_fires(t, rows, HN_COUNT(rows));
+    check_refuses(t, no, HN_COUNT(no));
 }
