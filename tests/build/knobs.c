@@ -102,6 +102,7 @@ static const struct row {
     { "tactic:norm_line", SOFTMAX, "", { "0", "1" } },
     { "tactic:attention", ATTENTION, "", { "0", "1" } },
     { "tactic:recurrent", LSTM, "", { "0", "1" } },
+    { "tactic:dynamic_quantize", "in x f32[6,70]\nq, s, z = dynamic_quantize(x)\nout q  out s  out z", "", { "0", "1" } },
     { "tactic:transpose", TRANSPOSE, "", { "0", "1" } },
     { "pass:quantized", QUANTISED, "", { "0", "1" } },
     { "pass:absorb_pad", PADDED, "", { "0", "1" } },

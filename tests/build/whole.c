@@ -176,3 +176,12 @@ TEST(sizes_in_attributes_are_told_apart)
     hn_check_graph("sym m [1,3,9]  sym n [1,5,9]\nin x f32[m,n]\n"
                    "a = dims(x) {dim=[m]}  b = dims(x) {dim=[n]}  s = cast(a) {to=f32}  t = cast(b) {to=f32}\nout s  out t", NULL);
 }
+
+TEST(dynamic_quantisation)
+{
+    for (int64_t n = 0; n < 5000; n = n * 7 + 1)
+        hn_check_graph("sym n [0,400,5000]\nin x f32[n,3]\nq, s, z = dynamic_quantize(x)\nout q  out s  out z", &(hn_run_opts){ .sym = n });
+    hn_check_graph("in x f32[40,64]  const k f32[] = {3}\na = mul(x, x)  m = mul(a, k)\nq, s, z = dynamic_quantize(m)\nd = dequantize(q, s, z)\nout d", NULL);
+    hn_check_graph("in x f32[300]  const k f32[] = {0}\nm = mul(x, k)\nq, s, z = dynamic_quantize(m)\nout q  out s", NULL);
+    hn_check_graph("const x f32[5] = {1, inf, 3, -2, 0}\nin y f32[5]\nm = min(x, y)  a = max(m, x)\nq, s, z = dynamic_quantize(a)\nout q  out z", NULL);
+}
