@@ -50,7 +50,7 @@ static const char *point_name(const field *f, const hn_tactic_def *td, const int
 
 static hn_fit fit_of(const field *f, const hn_tactic_def *td)
 {
-    if (td->arch != f->t->arch || !hn_target_has(f->t, td->needs)) return HN_FIT_FEATURE;
+    if (!hn_tactic_serves(td, f->t)) return HN_FIT_FEATURE;
     const hn_fit fit = td->fits(f->r, f->t);
     return fit == HN_FIT_YES ? hn_pin_source(&f->pin, td) : fit;
 }
@@ -108,7 +108,7 @@ static hone_status emit(field *f, candidate *c, hn_diag *dg)
     if (!e) return HN_NOMEM(dg);
     e->arena = f->b->a;
     c->name = point_name(f, c->td, c->p);
-    HN_TRY_IN(dg, c->td->emit(f->r, f->t, c->p, e, dg), "emitting \"%s\" for region \"%s\" (%s)", c->name, f->r->name,
+    HN_TRY_IN(dg, hn_tactic_emit(c->td, f->r, f->t, c->p, e, dg), "emitting \"%s\" for region \"%s\" (%s)", c->name, f->r->name,
               f->r->ops);
     for (int i = 0; i < e->launches.n && f->whole_passes; i++) e->launches.at[i].func.flags |= HN_KFUNC_OPTIMISE;
     int64_t temp = 0;

@@ -13,6 +13,15 @@ static uint32_t extent_reg(hn_planner *p, const hn_kext *e, const uint32_t *arg)
     return e->div > 1 ? hn_plan_calc(p, HN_S_CEILDIV, r, hn_pb_const(p->pb, e->div)) : r;
 }
 
+/* Trips of the parallel loop, or a gpu's blocks. */
+static uint32_t trips_reg(hn_planner *p, const hn_kfunc *f, const uint32_t *arg)
+{
+    if (!hn_kfunc_is_gpu(f)) return extent_reg(p, &f->parallel, arg);
+    uint32_t r = extent_reg(p, &f->grid[0], arg);
+    for (int i = 1; i < 3; i++) r = hn_plan_calc(p, HN_S_MUL, r, extent_reg(p, &f->grid[i], arg));
+    return r;
+}
+
 /* As hn_kfunc_scratch_bytes: each array rounded up to 64. */
 static uint32_t scratch_reg(hn_planner *p, const hn_kfunc *f, const uint32_t *arg)
 {
@@ -177,7 +186,7 @@ static hone_status add_call(hn_planner *p, const hn_group *group, const call_buf
     hn_pb_step_kernel(p->pb, &(hn_pb_call){
         .kernel = hn_pb_kernel(p->pb, group->choice->name, entry, (uint32_t)n_buf, (uint32_t)f->n_arg),
         .buf = buf, .n_buf = (uint32_t)n_buf, .arg = arg, .n_arg = (uint32_t)f->n_arg,
-        .extent = extent_reg(p, &f->parallel, arg), .grain = s.grain, .max_threads = s.max_threads,
+        .extent = trips_reg(p, f, arg), .grain = s.grain, .max_threads = s.max_threads,
         .trip_ps = hn_pb_const(p->pb, s.trip_ps),
         .scratch = scratch_reg(p, f, arg),
         .origin = origin_text(b, group) });

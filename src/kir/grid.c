@@ -29,6 +29,7 @@ typedef struct grid {
     hn_kgrid *out;
     int32_t *to;         /* place of each instruction in the new program */
     int32_t *scratch_of; /* of each buffer: its scratch number + 1 */
+    int32_t *buf_to;     /* of each buffer: its number in the new program */
     bool spread;         /* EACH loops are dealt out */
     int64_t width, rows; /* threads a trip, trips a block */
     int64_t splits;      /* blocks a trip */
@@ -151,14 +152,18 @@ static hone_status add_scratch(grid *g, int buf, hn_kbuf *x, hn_diag *dg)
     return HONE_OK;
 }
 
+/* Scratch goes last, as parameters are numbered in their order. */
 static hone_status copy_buffers(grid *g, hn_diag *dg)
 {
     g->b->n_param = hn_kfunc_n_params(g->f);
-    for (int i = 0; i < g->f->n_buf; i++) {
-        hn_kbuf x = g->f->buf[i];
-        if (x.kind == HN_KBUF_SCRATCH) HN_TRY(add_scratch(g, i, &x, dg));
-        if (!hn_vec_push(g->b->arena, &g->b->buf, x)) return HN_NOMEM(dg);
-    }
+    for (int scratch = 0; scratch < 2; scratch++)
+        for (int i = 0; i < g->f->n_buf; i++) {
+            hn_kbuf x = g->f->buf[i];
+            if ((x.kind == HN_KBUF_SCRATCH) != scratch) continue;
+            if (scratch) HN_TRY(add_scratch(g, i, &x, dg));
+            g->buf_to[i] = g->b->buf.n;
+            if (!hn_vec_push(g->b->arena, &g->b->buf, x)) return HN_NOMEM(dg);
+        }
     return HONE_OK;
 }
 
@@ -187,6 +192,7 @@ static void copy_memory(grid *g, int at)
     for (int i = 0; i < 5; i++)
         x.a[i] = at_of(g, x.a[i]).at;
     if (g->scratch_of[x.imm]) x.a[0] = scratch_index(g, (int)x.imm, (hn_kv){ x.a[0] }).at;
+    x.imm = g->buf_to[x.imm];
     if (guard) hn_kb_if(g->b, hn_kb_eq(g->b, g->lane, hn_kb_i(g->b, 0)));
     g->to[at] = hn_kb_emit(g->b, x).at;
     if (guard) hn_kb_end(g->b);
@@ -323,7 +329,8 @@ hone_status hn_kfunc_to_grid(hn_arena *a, const hn_kfunc *f, int64_t max_threads
     grid g = { .f = f, .b = hn_kb_new(a, f->name), .out = ret };
     g.to = HN_NEW_N(a, int32_t, f->n_ins + 1);
     g.scratch_of = HN_NEW_N(a, int32_t, f->n_buf + 1);
-    if (!g.b || !g.to || !g.scratch_of) return HN_NOMEM(dg);
+    g.buf_to = HN_NEW_N(a, int32_t, f->n_buf + 1);
+    if (!g.b || !g.to || !g.scratch_of || !g.buf_to) return HN_NOMEM(dg);
     choose(&g, max_threads);
     if (!copy_vectors(&g)) return HN_NOMEM(dg);
     HN_TRY(copy_buffers(&g, dg));

@@ -95,6 +95,7 @@ typedef struct hn_tactic_def {
     int rev;           /* bump when emitted code changes */
     uint64_t needs;    /* hn_feat bits */
     hn_arch arch;
+    bool portable; /* plain loops, for other architectures too: hn_tactic_emit gives them the form that each needs */
     /** HN_FIT_YES or a named reason. Cheap. Layouts of the region's values are given: refuse what is not understood. */
     hn_fit (*fits)(const hn_region *r, const hn_target *t);
     void (*space)(const hn_region *r, const hn_target *t, hn_space *ret);               /* NULL: no parameters */
@@ -115,6 +116,12 @@ typedef struct hn_pins {
     bool (*get)(void *user, hn_knob k, int64_t *ret);  /* the value that k pins its parameter to; false: none */
     void (*miss)(void *user, hn_knob k, int64_t value); /* no legal point has it: the pin does not apply */
 } hn_pins;
+
+/** Can the tactic make code for this target? Whether it fits a region is another question. */
+bool hn_tactic_serves(const hn_tactic_def *td, const hn_target *t);
+/** td->emit; loops for the CPU then become blocks and threads where the target is a GPU, and their scratch temporaries. */
+hone_status hn_tactic_emit(const hn_tactic_def *td, const hn_region *r, const hn_target *t, const int64_t *p,
+                           hn_emission *ret, hn_diag *dg);
 
 /** All tactics, in a fixed order (registry: tactics.def). */
 int hn_tactic_count(void);

@@ -130,8 +130,8 @@ TEST(grid_scratch_has_a_copy_a_thread)
     static int32_t x[N * M];
     const int64_t n = N;
     hn_kb *b = hn_kb_new(t->arena, "reverse");
-    const int xb = hn_kb_in(b, "x", HN_I32), yb = hn_kb_out(b, "y", HN_I32),
-              s = hn_kb_scratch(b, "line", HN_I32, hn_kext_const(M));
+    const int s = hn_kb_scratch(b, "line", HN_I32, hn_kext_const(M)), xb = hn_kb_in(b, "x", HN_I32),
+              yb = hn_kb_out(b, "y", HN_I32);
     const hn_kv p = hn_kb_parallel(b, hn_kb_ext(b, hn_kb_arg(b, "n", 0, 1000, 1), 1)), base = hn_kb_muli(b, p, M);
     hn_kv i = hn_kb_each(b, hn_kb_i(b, 0), hn_kb_i(b, M), 1);
     hn_kb_store(b, s, i, hn_kb_load(b, xb, hn_kb_add(b, base, i), 1));

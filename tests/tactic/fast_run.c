@@ -357,7 +357,7 @@ static void check_point(hn_test *t, const fixture *f, const fast_case *c, const 
     const char *name = name_of(t, td, f, tg, p);
     memset(&b, 0, sizeof b);
     hn_test_note("%s, case %.300s", name, c->text);
-    CHECK_OK(td->emit(&f->r, tg, p, &e, &dg), &dg);
+    CHECK_OK(hn_tactic_emit(td, &f->r, tg, p, &e, &dg), &dg);
     make_buffers(t, f, td, tg, p, &e, &b);
     compile(t, f, tg, &e, &b, &k);
     run_parts(&k);
@@ -421,6 +421,7 @@ static void interpret(const fixture *f, const hn_emission *e, const buffers *b)
     }
 }
 
+/* A gpu's programs have the interpreter alone. */
 static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, const hn_tactic_def *td,
                               const hn_target *tg, const int64_t *p)
 {
@@ -428,36 +429,47 @@ static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, 
     hn_emission e = { .arena = t->arena };
     buffers b;
     memset(&b, 0, sizeof b);
-    check_point(t, f, c, td, tg, p);
+    if (tg->arch != HN_ARCH_SM) check_point(t, f, c, td, tg, p);
     const char *name = hn_arena_printf(t->arena, "%s, interpreted", name_of(t, td, f, tg, p));
     hn_test_note("%s, case %.300s", name, c->text);
-    CHECK_OK(td->emit(&f->r, tg, p, &e, &dg), &dg);
+    CHECK_OK(hn_tactic_emit(td, &f->r, tg, p, &e, &dg), &dg);
     make_buffers(t, f, td, tg, p, &e, &b);
     interpret(f, &e, &b);
     for (int i = 0; i < f->g->n_out; i++)
         compare(f, &b, i, c->tol > 0 ? c->tol : 2e-6, name);
 }
 
+/* The CPU's, and a GPU. */
+static int every_target(hn_target *ret)
+{
+    const int n = targets(ret);
+    hn_diag dg = { 0 };
+    CHECK_OK(hn_target_get("sm_90a", &ret[n], &dg), &dg);
+    return n + 1;
+}
+
 void fast_every(hn_test *t, const fast_case *c)
 {
-    hn_target tg[N_TARGET];
-    const int n = targets(tg);
+    hn_target tg[N_TARGET + 1];
+    const int n = every_target(tg);
     points *q = malloc(sizeof *q);
     fixture f;
-    int n_fit = 0;
+    int n_fit = 0, n_gpu = 0;
     CHECK(q);
     make(t, &f, c, true);
     for (int k = 0; k < n * hn_tactic_count(); k++) {
         const hn_target *g = &tg[k % n];
         const hn_tactic_def *td = hn_tactic_at(k / n);
-        if (td->arch != g->arch || !hn_target_has(g, td->needs) || td->fits(&f.r, g) != HN_FIT_YES) continue;
+        if (!hn_tactic_serves(td, g) || td->fits(&f.r, g) != HN_FIT_YES) continue;
         q->n = hn_tactic_points(td, &f.r, g, /* pins= */ NULL, MAX_POINTS, q->p, q->ns);
         const int tries = HN_MIN(q->n, c->n_point ? c->n_point : 3);
         for (int i = 0; i < tries; i++)
             check_point_twice(t, &f, c, td, g, q->p[tries > 1 ? i * (q->n - 1) / (tries - 1) : 0]);
         n_fit += tries;
+        n_gpu += g->arch == HN_ARCH_SM ? tries : 0;
     }
     if (!n_fit) FAIL("no tactic fits");
+    if (!n_gpu && !hn_op_of(f.r.root)->expand) FAIL("no tactic fits on a gpu");
     unmake(&f);
     free(q);
 }
@@ -518,7 +530,7 @@ void fast_bench(hn_test *t, const fast_case *c, const char *tactic)
         hn_emission e = { .arena = t->arena };
         buffers b;
         memset(&b, 0, sizeof b);
-        CHECK_OK(td->emit(&f.r, &tg, q.p[i], &e, &dg), &dg);
+        CHECK_OK(hn_tactic_emit(td, &f.r, &tg, q.p[i], &e, &dg), &dg);
         make_buffers(t, &f, td, &tg, q.p[i], &e, &b);
         hn_emission *keep = HN_NEW(t->arena, hn_emission);
         *keep = e;

@@ -20,7 +20,8 @@ typedef struct fast_case {
 void fast_check(hn_test *t, const fast_case *c, const char *tactic);
 /**
  * Every tactic that fits the region, points spread over its ranking: compiled as fast_check does, and in the interpreter, which
- * sees reads past an end and scratch read before it is written. Fails when none fits. Numbers in operands whose names start
+ * sees reads past an end and scratch read before it is written. For a GPU in the interpreter alone, where
+ * one must fit as well unless the root can be expanded. Fails when none fits. Numbers in operands whose names start
  * with i are 0..3.
  */
 void fast_every(hn_test *t, const fast_case *c);

@@ -188,6 +188,7 @@ const hn_tactic_def hn_tactic_arg_any_loop__cpu = {
     .name = "arg_any_loop__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .space = space,
     .cost = cost,

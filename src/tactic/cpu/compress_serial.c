@@ -62,6 +62,7 @@ const hn_tactic_def hn_tactic_compress_any_serial__cpu = {
     .name = "compress_any_serial__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .cost = cost,
     .emit = emit,

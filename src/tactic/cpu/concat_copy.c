@@ -80,6 +80,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_concat_any_copy__cpu = {
-    .name = "concat_any_copy__cpu", .rev = 2, .arch = HN_ARCH_X86_64,
+    .name = "concat_any_copy__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .space = space, .cost = cost, .emit = emit,
 };

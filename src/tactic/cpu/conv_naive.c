@@ -107,6 +107,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_any_naive__cpu = {
-    .name = "conv_any_naive__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .name = "conv_any_naive__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .cost = cost, .emit = emit,
 };

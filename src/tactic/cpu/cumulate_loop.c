@@ -101,6 +101,7 @@ const hn_tactic_def hn_tactic_cumulate_any_loop__cpu = {
     .name = "cumulate_any_loop__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .space = space,
     .cost = cost,

@@ -95,6 +95,7 @@ const hn_tactic_def hn_tactic_multinomial_any_loop__cpu = {
     .name = "multinomial_any_loop__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .cost = cost,
     .emit = emit,

@@ -190,6 +190,7 @@ const hn_tactic_def hn_tactic_nms_any_serial__cpu = {
     .name = "nms_any_serial__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .cost = cost,
     .emit = emit,

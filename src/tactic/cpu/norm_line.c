@@ -343,6 +343,7 @@ const hn_tactic_def hn_tactic_norm_float_line__cpu = {
     .name = "norm_float_line__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .space = space,
     .legal = legal,

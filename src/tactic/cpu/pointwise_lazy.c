@@ -205,7 +205,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_pointwise_any_lazy__cpu = {
-    .name = "pointwise_any_lazy__cpu", .rev = 1, .arch = HN_ARCH_X86_64,
+    .name = "pointwise_any_lazy__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
     .pin = { [P_LANES] = HN_KNOB_pointwise_lanes, [P_CHUNK] = HN_KNOB_pointwise_chunk,
              [P_UNROLL] = HN_KNOB_pointwise_unroll },

@@ -261,6 +261,7 @@ const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
     .name = "pool_any_loop__cpu",
     .rev = 3,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .space = space,
     .cost = cost,

@@ -298,7 +298,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_reduce_any_loop__cpu = {
-    .name = "reduce_any_loop__cpu", .rev = 2, .arch = HN_ARCH_X86_64,
+    .name = "reduce_any_loop__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
     .pin = { [P_CHAINS] = HN_KNOB_reduce_chains, [P_SLICE] = HN_KNOB_reduce_slice },
 };

@@ -181,6 +181,7 @@ const hn_tactic_def hn_tactic_topk_any_sort__cpu = {
     .name = "topk_any_sort__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .space = space,
     .cost = cost,

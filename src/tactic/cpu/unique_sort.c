@@ -144,6 +144,7 @@ const hn_tactic_def hn_tactic_unique_any_sort__cpu = {
     .name = "unique_any_sort__cpu",
     .rev = 1,
     .arch = HN_ARCH_X86_64,
+    .portable = true,
     .fits = fits,
     .cost = cost,
     .emit = emit,
