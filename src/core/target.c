@@ -52,12 +52,12 @@ static const hn_target named[] = {
     { .name = "neoverse-v1", .arch = HN_ARCH_AARCH64, .feat = 0, .vec_bytes = 16, .n_vreg = 32, .n_core = 8,
       .l1d_bytes = 64 * KIB, .l2_bytes = 1 * MIB, .l3_bytes = 1 * MIB, .line_bytes = 64, .peak_gflops = 83,
       .bandwidth_gbs = 22, .cpu_name = "Arm Neoverse V1" },
-    { .name = "sm_80", .arch = HN_ARCH_SM, .feat = 0, .vec_bytes = 16, .n_vreg = 255, .n_core = 108,
+    { .name = "sm_80", .arch = HN_ARCH_SM, .feat = HN_FEAT_SM_80, .vec_bytes = 16, .n_vreg = 255, .n_core = 108,
       .l1d_bytes = 192 * KIB, .l2_bytes = 40 * MIB, .l3_bytes = 0, .line_bytes = 128, .peak_gflops = 180,
-      .bandwidth_gbs = 14.4, .cpu_name = "NVIDIA A100" },
-    { .name = "sm_90a", .arch = HN_ARCH_SM, .feat = 0, .vec_bytes = 16, .n_vreg = 255, .n_core = 132,
+      .bandwidth_gbs = 14.4, .shared_bytes = 163 * KIB, .cpu_name = "NVIDIA A100" },
+    { .name = "sm_90a", .arch = HN_ARCH_SM, .feat = HN_FEAT_SM_90A, .vec_bytes = 16, .n_vreg = 255, .n_core = 132,
       .l1d_bytes = 256 * KIB, .l2_bytes = 50 * MIB, .l3_bytes = 0, .line_bytes = 128, .peak_gflops = 507,
-      .bandwidth_gbs = 25.4, .cpu_name = "NVIDIA H100" },
+      .bandwidth_gbs = 25.4, .shared_bytes = 227 * KIB, .cpu_name = "NVIDIA H100" },
 };
 /* clang-format on */
 
@@ -119,6 +119,8 @@ static const struct {
     { "amx_int8", HN_FEAT_AMX_INT8, HN_FEAT_AMX_TILE },
     { "amx_bf16", HN_FEAT_AMX_BF16, HN_FEAT_AMX_TILE },
     { "avx_vnni", HN_FEAT_AVX_VNNI, HN_FEAT_AVX2 },
+    { "sm_80", HN_FEAT_SM_80, 0 },
+    { "sm_90a", HN_FEAT_SM_90A, 0 },
 };
 
 /* Features whose prerequisites are missing go too. In table order one pass is enough: needs point upwards. */

@@ -21,6 +21,8 @@ typedef enum hn_feat { /* bits; numbers reach engine files */
     HN_FEAT_AMX_INT8 = 1 << 11,
     HN_FEAT_AMX_BF16 = 1 << 12,
     HN_FEAT_AVX_VNNI = 1 << 13,
+    HN_FEAT_SM_80 = 1 << 20, /* GPUs of compute capability 8.x */
+    HN_FEAT_SM_90A = 1 << 21, /* of 9.0 alone */
 } hn_feat;
 
 typedef enum hn_arch { HN_ARCH_X86_64 = 1, HN_ARCH_AARCH64 = 2, HN_ARCH_SM = 3 } hn_arch;
@@ -36,6 +38,7 @@ typedef struct hn_target {
     int line_bytes;
     double peak_gflops;   /* f32 multiply-add peak of one core, measured (host) or frozen (named) */
     double bandwidth_gbs; /* one core's streaming read bandwidth from memory */
+    int64_t shared_bytes; /* GPU: shared memory that one block may ask for */
     char cpu_name[64];    /* for people */
 } hn_target;
 

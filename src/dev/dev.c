@@ -64,13 +64,21 @@ hone_status hn_device_get(const char *name, hn_device **ret, hn_diag *dg)
 {
     hn_device *const known[] = { hn_device_cpu(), hn_device_null() };
 
+    if (strcmp(name, "cuda") == 0) return hn_device_cuda(ret, dg);
     for (int i = 0; i < HN_COUNT(known); i++)
         if (strcmp(known[i]->vt->name, name) == 0) {
             *ret = known[i];
             return HONE_OK;
         }
-    hn_hint(dg, "Devices: cpu, null.");
+    hn_hint(dg, "Devices: cpu, cuda, null.");
     return HN_RAISE(dg, HONE_E_NOTFOUND, "there is no device \"%s\"", name);
+}
+
+hone_status hn_device_for(hn_arch arch, hn_device **ret, hn_diag *dg)
+{
+    if (arch == HN_ARCH_SM) return hn_device_cuda(ret, dg);
+    *ret = hn_device_cpu();
+    return HONE_OK;
 }
 
 hone_status hn_device_check_target(hn_device *d, const hn_target *t, hn_diag *dg)
@@ -153,6 +161,54 @@ hone_status hn_queue_read(hn_queue *q, void *host, const void *src, size_t bytes
 hone_status hn_queue_write(hn_queue *q, void *dst, const void *host, size_t bytes, hn_diag *dg)
 {
     return q->device->vt->write(q, dst, host, bytes, dg);
+}
+
+hone_status hn_queue_read_later(hn_queue *q, void *host, const void *src, size_t bytes, hn_diag *dg)
+{
+    return (q->device->vt->host_memory ? q->device->vt->read : q->device->vt->read_later)(q, host, src, bytes, dg);
+}
+
+bool hn_device_owns(hn_device *d, const void *p)
+{
+    return d->vt->host_memory || d->vt->owns(d, p);
+}
+
+hone_status hn_device_host_alloc(hn_device *d, size_t bytes, void **ret, hn_diag *dg)
+{
+    if (d->vt->host_alloc) return d->vt->host_alloc(d, bytes, ret, dg);
+    *ret = malloc(bytes + 1);
+    return *ret ? HONE_OK : no_memory(bytes, dg);
+}
+
+void hn_device_host_free(hn_device *d, void *p)
+{
+    if (p && d->vt->host_free) d->vt->host_free(d, p);
+    else free(p);
+}
+
+bool hn_device_records(const hn_device *d)
+{
+    return d->vt->record != NULL;
+}
+
+hone_status hn_queue_record(hn_queue *q, hn_diag *dg)
+{
+    return q->device->vt->record(q, dg);
+}
+
+hone_status hn_queue_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg)
+{
+    return q->device->vt->record_end(q, ret, dg);
+}
+
+hone_status hn_queue_replay(hn_queue *q, hn_replay *r, hn_diag *dg)
+{
+    return q->device->vt->replay(q, r, dg);
+}
+
+void hn_device_replay_destroy(hn_device *d, hn_replay *r)
+{
+    if (r) d->vt->replay_destroy(d, r);
 }
 
 hone_status hn_queue_sync(hn_queue *q, hn_diag *dg)

@@ -1,4 +1,4 @@
-/* Devices: memory, code, queues, launches, time. One vtable; cpu and null here, others by their own file. */
+/* Devices: memory, code, queues, launches, time. One vtable; cpu, cuda and null. */
 #ifndef HN_DEV_DEV_H
 #define HN_DEV_DEV_H
 
@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/str.h"
 #include "core/target.h"
 
 /**
@@ -21,14 +22,17 @@ typedef struct hn_device hn_device;
 typedef struct hn_module hn_module; /* loaded code */
 /** Where one context's work goes: a stream, or the caller with leased workers. */
 typedef struct hn_queue hn_queue;
+/** A recorded run that the device repeats by itself: a CUDA graph. */
+typedef struct hn_replay hn_replay;
 
 /** One kernel call. Everything is borrowed for the call alone. */
 typedef struct hn_launch {
-    uint64_t entry; /* offset in the module's code, or index in its function table */
+    const char *name; /* for messages about faults, which come later on some devices; outlives the queue's next sync */
+    uint64_t entry;   /* offset in the module's code, or index in its function table */
     void *const *buf;
     const int64_t *arg;
     uint32_t n_buf, n_arg;
-    int64_t extent;        /* trips of the parallel loop, > 0 */
+    int64_t extent;        /* trips of the parallel loop, or blocks, > 0 */
     int64_t grain;         /* >= 1; slices are multiples of it except the last */
     int64_t trip_ps;       /* estimate of one trip on one core; 0: unknown, split evenly */
     int64_t scratch_bytes; /* a thread; at most what hn_device_queue_reserve was told */
@@ -57,8 +61,18 @@ typedef struct hn_device_vt {
     hone_status (*copy)(hn_queue *q, void *dst, const void *src, size_t bytes, hn_diag *dg);
     hone_status (*read)(hn_queue *q, void *host, const void *src, size_t bytes, hn_diag *dg);
     hone_status (*write)(hn_queue *q, void *dst, const void *host, size_t bytes, hn_diag *dg);
+    hone_status (*read_later)(hn_queue *q, void *host, const void *src, size_t bytes, hn_diag *dg);
     hone_status (*sync)(hn_queue *q, hn_diag *dg);
     int64_t (*now_ns)(hn_queue *q);
+    /* Devices with memory of their own; NULL where host_memory. */
+    bool (*owns)(hn_device *d, const void *p);
+    hone_status (*host_alloc)(hn_device *d, size_t bytes, void **ret, hn_diag *dg);
+    void (*host_free)(hn_device *d, void *p);
+    /* Recording; NULL: the device has none. */
+    hone_status (*record)(hn_queue *q, hn_diag *dg);
+    hone_status (*record_end)(hn_queue *q, hn_replay **ret, hn_diag *dg);
+    hone_status (*replay)(hn_queue *q, hn_replay *r, hn_diag *dg);
+    void (*replay_destroy)(hn_device *d, hn_replay *r);
 } hn_device_vt;
 
 struct hn_device {
@@ -68,6 +82,17 @@ struct hn_device {
 /** Process-wide, never destroyed. */
 hn_device *hn_device_cpu(void);
 hn_device *hn_device_null(void);
+/**
+ * The first NVIDIA GPU that the driver shows (CUDA_VISIBLE_DEVICES chooses), opened when first asked for.
+ *
+ * Errors: HONE_E_NOTFOUND no driver, or it shows no GPU; HONE_E_VERSION the driver is too old; HONE_E_DEVICE it fails, or an
+ *         earlier fault killed this process's context
+ */
+hone_status hn_device_cuda(hn_device **ret, hn_diag *dg);
+/** What hn_device_cuda found, for people: "NVIDIA H200, compute capability 9.0, 132 multiprocessors, ..., driver 13.0". */
+void hn_device_cuda_print(const hn_device *d, hn_str *out);
+/** The device that runs code of this architecture. */
+hone_status hn_device_for(hn_arch arch, hn_device **ret, hn_diag *dg);
 /** By name; HONE_E_NOTFOUND lists the known ones. */
 hone_status hn_device_get(const char *name, hn_device **ret, hn_diag *dg);
 
@@ -75,7 +100,7 @@ hone_status hn_device_get(const char *name, hn_device **ret, hn_diag *dg);
 
 /** Can code for t run here? HONE_E_TARGET names what is missing. */
 hone_status hn_device_check_target(hn_device *d, const hn_target *t, hn_diag *dg);
-/** Uninitialised memory; align is a power of two up to 4096. bytes 0 yields a valid pointer. HONE_E_NOMEM
+/** Uninitialised memory; align is a power of two up to 4096 (a GPU's is 256 at least, and no more is held to). bytes 0 yields a valid pointer. HONE_E_NOMEM
  * says how much. */
 hone_status hn_device_alloc(hn_device *d, size_t bytes, size_t align, void **ret, hn_diag *dg);
 void hn_device_free(hn_device *d, void *p, size_t bytes); /* NULL is fine; bytes as allocated */
@@ -102,10 +127,29 @@ void hn_queue_end(hn_queue *q);
 hone_status hn_queue_launch(hn_queue *q, const hn_module *m, const hn_launch *l, hn_diag *dg);
 /** dst and src on the device, not overlapping. */
 hone_status hn_queue_copy(hn_queue *q, void *dst, const void *src, size_t bytes, hn_diag *dg);
-/** Device to host, and wait for it; host to device. */
+/** Device to host, and wait for it; host to device, where `host` may be reused on return unless it came from
+ * hn_device_host_alloc: then the copy is under way until the next sync. */
 hone_status hn_queue_read(hn_queue *q, void *host, const void *src, size_t bytes, hn_diag *dg);
 hone_status hn_queue_write(hn_queue *q, void *dst, const void *host, size_t bytes, hn_diag *dg);
+/** As hn_queue_read into memory of hn_device_host_alloc, without waiting. */
+hone_status hn_queue_read_later(hn_queue *q, void *host, const void *src, size_t bytes, hn_diag *dg);
 hone_status hn_queue_sync(hn_queue *q, hn_diag *dg);
+
+/** Does a pointer name this device's memory, rather than the host's? Always where they are one. */
+bool hn_device_owns(hn_device *d, const void *p);
+/** Host memory that the device copies from and to at full speed. */
+hone_status hn_device_host_alloc(hn_device *d, size_t bytes, void **ret, hn_diag *dg);
+void hn_device_host_free(hn_device *d, void *p); /* NULL is fine */
+
+/** Can the device record runs? */
+bool hn_device_records(const hn_device *d);
+/** From here to the end launches and copies are taken down, not run. Between begin and end. */
+hone_status hn_queue_record(hn_queue *q, hn_diag *dg);
+/** The recording, complete after errors too: *ret is NULL then. */
+hone_status hn_queue_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg);
+hone_status hn_queue_replay(hn_queue *q, hn_replay *r, hn_diag *dg);
+void hn_device_replay_destroy(hn_device *d, hn_replay *r); /* NULL is fine */
+
 int64_t hn_queue_now_ns(hn_queue *q); /* monotonic */
 hn_device *hn_queue_device(const hn_queue *q);
 /** Threads the running lease has, the caller included; 1 outside begin and end. */

@@ -64,7 +64,8 @@ static hone_status alloc_tables(hn_context *c, hn_diag *dg)
     c->buf = calloc(p->n_buf + (size_t)1, sizeof(*c->buf));
     c->item = calloc((size_t)c->n_item + 1, sizeof(*c->item));
     c->item_work = malloc(hn_memplan_work_bytes(c->n_item));
-    return c->reg && c->reg0 && c->io && c->buf && c->item && c->item_work ? HONE_OK : HN_NOMEM(dg);
+    c->replay_at = calloc(p->n_io + (size_t)1, sizeof(*c->replay_at));
+    return c->replay_at && c->reg && c->reg0 && c->io && c->buf && c->item && c->item_work ? HONE_OK : HN_NOMEM(dg);
 }
 
 static bool shapes_known(const hn_context *c)
@@ -121,9 +122,13 @@ void hn_context_destroy(hn_context *c)
     hn_device *const d = c->engine->device;
     for (uint32_t i = 0; c->buf && i < c->plan->n_buf; i++)
         hn_device_free(d, c->buf[i].own, (size_t)c->buf[i].own_bytes);
+    for (uint32_t i = 0; c->io && i < c->plan->n_io; i++)
+        hn_device_host_free(d, c->io[i].staging);
     hn_device_free(d, c->arena, (size_t)c->arena_room);
+    hn_device_replay_destroy(d, c->replay);
     hn_queue_destroy(c->queue);
-    free(c->reg), free(c->reg0), free(c->io), free(c->buf), free(c->item), free(c->item_work), free(c->time);
+    free(c->reg), free(c->reg0), free(c->io), free(c->buf), free(c->item), free(c->item_work), free(c->time),
+        free(c->replay_at);
     hn_engine_unref(c->engine);
     free(c);
 }
@@ -241,6 +246,7 @@ hone_status hn_context_bind(hn_context *c, int io, void *data, size_t capacity_b
         return HN_RAISE(dg, HONE_E_INVALID, "the memory for \"%s\" must be aligned to %d bytes",
                         io_name(c, (uint32_t)io), (int)align);
     c->io[io].bound = data;
+    c->io[io].remote = data && !hn_device_owns(c->engine->device, data);
     c->io[io].capacity = data ? (int64_t)HN_MIN(capacity_bytes, (size_t)INT64_MAX) : 0;
     return HONE_OK;
 }
@@ -248,7 +254,9 @@ hone_status hn_context_bind(hn_context *c, int io, void *data, size_t capacity_b
 void *hn_context_output_data(const hn_context *c, int io)
 {
     if (!c->ran || io < 0 || (uint32_t)io >= c->plan->n_io) return NULL;
-    return c->buf[c->plan->io[io].buf].ptr;
+    const hn_io_state *st = &c->io[io];
+    if (c->engine->device->vt->host_memory || (st->bound && !st->remote)) return c->buf[c->plan->io[io].buf].ptr;
+    return st->bound ? st->bound : st->staging;
 }
 
 /* ---- measurement ---- */

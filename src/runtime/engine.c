@@ -45,19 +45,83 @@ static hone_status find_carried(hn_engine *e, hn_diag *dg)
 }
 
 /* ---- weights ---- */
-/* Weights are used where the file is mapped; a device with memory of its own would copy them here, once a
- * weight. */
-static hone_status place_weights(hn_engine *e, hn_diag *dg)
+/* Where the file is mapped, if kernels can read there. */
+static void find_weights(hn_engine *e)
+{
+    for (uint32_t i = 0; i < e->plan->n_buf; i++)
+        if (e->plan->buf[i].kind == HN_BUF_WEIGHT)
+            e->weight[i] = (void *)hn_engine_file_weight(e->file, e->plan->buf[i].ref);
+}
+
+/* Each weight once, behind one another in one block of the device's memory. */
+static hone_status upload(hn_engine *e, hn_queue *q, uint64_t *at, hn_diag *dg)
 {
     const hn_plan *p = e->plan;
 
-    if (!e->device->vt->host_memory)
-        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "device \"%s\" cannot use weights in host memory",
-                        e->device->vt->name);
+    for (uint32_t i = 0; i < p->n_weight; i++) {
+        if (at[i] == UINT64_MAX) continue;
+        HN_TRY(hn_queue_write(q, (uint8_t *)e->uploaded + at[i], hn_engine_file_weight(e->file, i), p->weight[i].bytes, dg));
+    }
+    return hn_queue_sync(q, dg);
+}
+
+enum { WEIGHT_ALIGN = 256 };
+
+static hone_status place_in_block(hn_engine *e, uint64_t *at, hn_diag *dg)
+{
+    const hn_plan *p = e->plan;
+    uint64_t total = 0;
+    hn_queue *q;
+
+    for (uint32_t i = 0; i < p->n_weight; i++)
+        at[i] = UINT64_MAX;
+    for (uint32_t i = 0; i < p->n_buf; i++) {
+        const uint32_t w = p->buf[i].ref;
+        if (p->buf[i].kind != HN_BUF_WEIGHT || at[w] != UINT64_MAX) continue;
+        at[w] = total;
+        total += (p->weight[w].bytes + HN_TAIL_BYTES + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
+    }
+    if (total == 0) return HONE_OK;
+    e->uploaded_bytes = (size_t)total;
+    HN_TRY_IN(dg, hn_device_alloc(e->device, e->uploaded_bytes, WEIGHT_ALIGN, &e->uploaded, dg), "placing weights on device \"%s\"",
+              e->device->vt->name);
     for (uint32_t i = 0; i < p->n_buf; i++)
-        if (p->buf[i].kind == HN_BUF_WEIGHT)
-            e->weight[i] = (void *)hn_engine_file_weight(e->file, p->buf[i].ref);
-    return HONE_OK;
+        if (p->buf[i].kind == HN_BUF_WEIGHT) e->weight[i] = (uint8_t *)e->uploaded + at[p->buf[i].ref];
+    HN_TRY(hn_queue_create(e->device, NULL, &q, dg));
+    hn_queue_begin(q);
+    const hone_status s = upload(e, q, at, dg);
+    hn_queue_end(q);
+    hn_queue_destroy(q);
+    return s;
+}
+
+static hone_status place_weights(hn_engine *e, hn_diag *dg)
+{
+    if (e->device->vt->host_memory) {
+        find_weights(e);
+        return HONE_OK;
+    }
+    uint64_t *at = calloc(e->plan->n_weight + (size_t)1, sizeof(*at));
+    if (!at) return HN_NOMEM(dg);
+    const hone_status s = place_in_block(e, at, dg);
+    free(at);
+    return s;
+}
+
+/* A recording is the same launches with the same arguments: nothing may depend on data, and no loop turn is told to a
+ * buffer from the host. */
+static bool can_replay(const hn_engine *e)
+{
+    if (!hn_device_records(e->device) || e->has_late) return false;
+    for (uint32_t i = 0; i < e->plan->n_step; i++)
+        switch (e->plan->step[i].kind) {
+        case HN_STEP_KERNEL:
+        case HN_STEP_COPY:
+        case HN_STEP_SHAPE:
+        case HN_STEP_IF: break;
+        default: return false;
+        }
+    return true;
 }
 
 /* ---- code ---- */
@@ -91,6 +155,7 @@ static hone_status fill(hn_engine *e, const hn_engine_opts *o, hn_diag *dg)
     if (!e->reg_late || !e->weight) return HN_NOMEM(dg);
     mark_late(e);
     HN_TRY(find_carried(e, dg));
+    e->replays = can_replay(e);
     HN_TRY(place_weights(e, dg));
     return o->fn ? load_functions(e, o, dg) : load_code(e, dg);
 }
@@ -98,6 +163,7 @@ static hone_status fill(hn_engine *e, const hn_engine_opts *o, hn_diag *dg)
 static void destroy(hn_engine *e)
 {
     hn_device_unload(e->device, e->module);
+    hn_device_free(e->device, e->uploaded, e->uploaded_bytes);
     hn_engine_file_close(e->file);
     free(e->carried);
     free(e->reg_late);
@@ -111,14 +177,18 @@ hone_status hn_engine_from_file(hn_engine_file *take_file, const hn_engine_opts 
                                 hn_diag *dg)
 {
     static const hn_engine_opts none = { 0 };
-    hn_engine *const e = calloc(1, sizeof(*e));
+    const hn_plan *p = hn_engine_file_plan(take_file);
+    hn_device *device;
 
-    if (!e) return HN_NOMEM(dg);
     if (!o) o = &none;
+    device = o->device;
+    if (!device) HN_TRY(hn_device_for((hn_arch)p->target_arch, &device, dg));
+    hn_engine *const e = calloc(1, sizeof(*e));
+    if (!e) return HN_NOMEM(dg);
     atomic_init(&e->n_ref, 1);
-    e->device = o->device ? o->device : hn_device_cpu();
+    e->device = device;
     e->file = take_file;
-    e->plan = hn_engine_file_plan(take_file);
+    e->plan = p;
     const hone_status s = fill(e, o, dg);
     if (s) {
         e->file = NULL; /* not taken */

@@ -243,29 +243,12 @@ hone_status hn_heap_resize(hn_context *c, uint32_t buf, int64_t bytes, int64_t k
     return HONE_OK;
 }
 
-hone_status hn_outputs_ready(hn_context *c, hn_diag *dg)
-{
-    const hn_plan *p = c->plan;
-
-    for (uint32_t i = 0; i < p->n_io; i++) {
-        const uint32_t b = p->io[i].buf;
-        hn_buf_state *const st = &c->buf[b];
-        if (p->io[i].flags != HN_IO_OUTPUT || (p->buf[b].flags & HN_BUF_GROWS)) continue;
-        if (!c->io[i].bound)
-            HN_TRY(hn_heap_resize(c, b, st->bytes, 0, dg));
-        else if (st->bytes > c->io[i].capacity)
-            return HN_RAISE(dg, HONE_E_INVALID, "output \"%s\" needs %lld bytes, %lld are bound",
-                            io_name(c, i), (long long)st->bytes, (long long)c->io[i].capacity);
-        else
-            st->ptr = c->io[i].bound;
-    }
-    return HONE_OK;
-}
-
 hone_status hn_context_prepare(hn_context *c, hn_diag *dg)
 {
     if (c->prepared) return HONE_OK;
     c->ran = false;
+    hn_device_replay_destroy(c->engine->device, c->replay);
+    c->replay = NULL;
     HN_TRY(check_inputs(c, dg));
     HN_TRY(run_prefix(c, dg));
     HN_TRY(set_sizes(c, dg));

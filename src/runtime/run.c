@@ -48,6 +48,7 @@ static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
     uint8_t *at = NULL;
     int64_t bytes = 0;
     hn_launch l = {
+        .name = hn_plan_str(p, p->kernel[s->u.kernel.kernel].name),
         .entry = p->kernel[s->u.kernel.kernel].entry,
         .buf = c->arg_buf,
         .arg = c->arg_reg,
@@ -127,7 +128,7 @@ static hone_status grow(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep
 
     if (bytes < 0) return hn_negative_size(c, buf, bytes, dg);
     const hn_io_state *io = c->plan->buf[buf].kind == HN_BUF_OUTPUT ? &c->io[c->plan->buf[buf].ref] : NULL;
-    if (!io || !io->bound) {
+    if (!io || !io->bound || (io->remote && bytes <= io->capacity)) {
         HN_TRY(hn_heap_resize(c, buf, bytes, keep, dg));
     } else if (bytes > io->capacity) {
         hn_hint(dg, "Leave the output unbound and the context makes room for it.");
@@ -272,24 +273,6 @@ static hone_status run_range(hn_context *c, uint32_t i, uint32_t end, hn_diag *d
 }
 
 /* ---- a run ---- */
-static hone_status inputs_ready(hn_context *c, hn_diag *dg)
-{
-    const hn_plan *p = c->plan;
-
-    for (uint32_t i = 0; i < p->n_io; i++) {
-        hn_buf_state *const st = &c->buf[p->io[i].buf];
-        if (p->io[i].flags != HN_IO_INPUT) continue;
-        const char *name = hn_plan_str(p, p->io[i].name);
-        if (!c->io[i].bound && st->bytes > 0)
-            return HN_RAISE(dg, HONE_E_UNBOUND, "input \"%s\" has no buffer", name);
-        if (st->bytes > c->io[i].capacity)
-            return HN_RAISE(dg, HONE_E_INVALID, "input \"%s\" needs %lld bytes, %lld are bound", name,
-                            (long long)st->bytes, (long long)c->io[i].capacity);
-        st->ptr = c->io[i].bound;
-    }
-    return HONE_OK;
-}
-
 static void forget_last_run(hn_context *c)
 {
     const hn_plan *p = c->plan;
@@ -300,18 +283,58 @@ static void forget_last_run(hn_context *c)
         if (p->buf[i].kind == HN_BUF_HEAP || (p->buf[i].flags & HN_BUF_GROWS)) c->buf[i].bytes = 0;
 }
 
+/* Where kernels find inputs and outputs; a recording holds for these alone. */
+static bool same_places(const hn_context *c)
+{
+    for (uint32_t i = 0; i < c->plan->n_io; i++)
+        if (c->replay_at[i] != c->buf[c->plan->io[i].buf].ptr) return false;
+    return true;
+}
+
+static hone_status record(hn_context *c, hn_diag *dg)
+{
+    hn_replay *made = NULL;
+    hn_diag ended = { 0 };
+
+    hn_device_replay_destroy(c->engine->device, c->replay);
+    c->replay = NULL;
+    HN_TRY(hn_queue_record(c->queue, dg));
+    const hone_status s = run_range(c, 0, c->plan->n_step, dg);
+    const hone_status e = hn_queue_record_end(c->queue, &made, s ? &ended : dg);
+    if (s || e) {
+        hn_device_replay_destroy(c->engine->device, made);
+        return s ? s : e;
+    }
+    for (uint32_t i = 0; i < c->plan->n_io; i++)
+        c->replay_at[i] = c->buf[c->plan->io[i].buf].ptr;
+    c->replay = made;
+    return HONE_OK;
+}
+
+static hone_status run_steps(hn_context *c, hn_diag *dg)
+{
+    if (!c->engine->replays || c->profiling) return run_range(c, 0, c->plan->n_step, dg);
+    if (!c->replay || !same_places(c)) HN_TRY(record(c, dg));
+    return hn_queue_replay(c->queue, c->replay, dg);
+}
+
+static hone_status run_between(hn_context *c, hn_diag *dg)
+{
+    HN_TRY(hn_inputs_ready(c, dg));
+    HN_TRY(run_steps(c, dg));
+    return hn_outputs_fetch(c, dg);
+}
+
 hone_status hn_context_run(hn_context *c, hn_diag *dg)
 {
     HN_TRY(hn_context_prepare(c, dg));
-    HN_TRY(inputs_ready(c, dg));
     HN_TRY(hn_outputs_ready(c, dg));
     forget_last_run(c);
     c->ran = false;
     atomic_store_explicit(&c->cancelled, false, memory_order_relaxed);
     if (c->poison && c->arena) memset(c->arena, 0xff, (size_t)c->arena_bytes);
     hn_queue_begin(c->queue);
-    hone_status s = run_range(c, 0, c->plan->n_step, dg);
-    if (!s) s = hn_queue_sync(c->queue, dg);
+    const hone_status s = run_between(c, dg);
     hn_queue_end(c->queue);
     c->ran = s == HONE_OK;
     return s;

@@ -19,7 +19,7 @@ typedef struct hn_context hn_context;
 
 /* ---- engines ---- */
 typedef struct hn_engine_opts {
-    hn_device *device;  /* NULL: the CPU */
+    hn_device *device;  /* NULL: the one that the engine was built for */
     bool trust_weights; /* as hn_engine_read_opts */
     const char *store_dir;
     const hn_kernel_fn *fn; /* tests: kernels are fn[kernel.entry] instead of the code section */
@@ -104,12 +104,13 @@ int64_t hn_context_io_bytes(const hn_context *c, int io);
 /**
  * Use caller memory for an input or output; NULL unbinds. Outputs left unbound are the context's own.
  *
- * One memory may serve an input and an output (a cache updated in place) when the engine was built for it.
+ * One memory may serve an input and an output (a cache updated in place) when the engine was built for it. An engine on a
+ * device with memory of its own takes that device's memory as it is, and copies to and from the host's.
  * Owns:   the caller keeps it and must keep it alive until it is unbound or the context is destroyed
  * Errors: HONE_E_INVALID no such entry. Too small a buffer shows when running: HONE_E_INVALID with both sizes
  */
 hone_status hn_context_bind(hn_context *c, int io, void *data, size_t capacity_bytes, hn_diag *dg);
-/** Bytes of an output after run, bound or not; NULL before the first run or while unknown. */
+/** Bytes of an output after run, bound or not, in the host's memory unless the device's was bound; NULL before the first run or while unknown. */
 void *hn_context_output_data(const hn_context *c, int io);
 
 /**

@@ -15,6 +15,9 @@ struct hn_engine {
     hn_device *device;
     hn_module *module;
     void **weight;  /* by buffer: where WEIGHT buffers lie on the device, else NULL */
+    void *uploaded; /* devices with memory of their own: all weights, one block */
+    size_t uploaded_bytes;
+    bool replays; /* the device can record a run of this plan and repeat it */
     bool *reg_late; /* by register: written while running */
     bool has_late;  /* some register is: each run starts from a copy */
     uint32_t
@@ -35,6 +38,9 @@ typedef struct hn_io_state {
     int64_t dim[HN_PLAN_MAX_RANK];
     void *bound;
     int64_t capacity;
+    bool remote;   /* the kernels cannot use `bound`, or nothing is bound, and copies go between */
+    void *staging; /* devices with memory of their own: host memory that copies fast */
+    int64_t staging_bytes;
 } hn_io_state;
 
 struct hn_context {
@@ -56,6 +62,8 @@ struct hn_context {
     hn_mp_item *item; /* dynamic plans: one per ARENA buffer, in buffer order */
     void *item_work;
     int n_item;
+    hn_replay *replay;   /* of a run with these addresses: */
+    void **replay_at;    /* by I/O entry */
     bool profiling;
     hn_step_time *time; /* by step; NULL until profiling was asked for */
     void *arg_buf[HN_PLAN_MAX_ARGS];
@@ -71,6 +79,10 @@ hone_status hn_heap_resize(hn_context *c, uint32_t buf, int64_t bytes, int64_t k
 hone_status hn_outputs_ready(hn_context *c, hn_diag *dg);
 /** HONE_E_SHAPE: a tensor would have a negative size; the hint names the extents that can be given. */
 hone_status hn_negative_size(const hn_context *c, uint32_t buf, int64_t bytes, hn_diag *dg);
+/** Inputs to where kernels find them; checks that they are bound and large enough. */
+hone_status hn_inputs_ready(hn_context *c, hn_diag *dg);
+/** Outputs to where the caller finds them; waits for the device. */
+hone_status hn_outputs_fetch(hn_context *c, hn_diag *dg);
 /** Name of buffer's tensor for messages. */
 const char *hn_buf_name(const hn_context *c, uint32_t buf);
 

@@ -103,11 +103,15 @@ void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
         else fill(&in[i], &rng);
     }
     evaluate(g, in, want, own, o->fails);
+    const char *target = o->target ? o->target : getenv("HONE_TEST_TARGET");
     hn_target t;
-    hn_target_detect(&t, true);
+    CHECK_OK(hn_target_get(target ? target : "host", &t, &dg), &dg);
     hn_route route = { 0 };
     if (o->route) CHECK_OK(hn_route_parse(a, o->route, &route, &dg), &dg);
-    const hn_build_opts b = { .target = &t, .route = &route, .threads = 2, .measure = o->measure, .cache_dir = o->cache_dir, .model_name = "test",
+    const hn_build_opts b = { .target = &t, .route = &route, .threads = 2,
+                              .measure = o->measure && !target,
+                              .cache_dir = target ? getenv("HONE_CACHE_DIR") : o->cache_dir,
+                              .model_name = "test",
                               .debug = &(hn_pass_debug){ .validate = true } };
     hn_build_report r;
     void *data = NULL;

@@ -13,6 +13,7 @@ typedef struct hn_run_opts {
     double tol;             /* relative L2 bound; 0: 1e-5 */
     uint64_t seed;
     const hn_tensor *in;    /* inputs, in order; NULL: random ones */
+    const char *target;     /* NULL: $HONE_TEST_TARGET, else this machine */
     const char *fails;      /* the run must fail, as evaluation does, with a message that holds this; NULL: neither does */
 } hn_run_opts;
 

@@ -8,58 +8,8 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "../cuda_sim/sim_prelude.h"
 #include "codegen/cuda/cuda_text.h"
-
-/* In place of the PTX: what a GPU's instructions are defined to do, and coordinates that the driver sets. */
-static const char host_prelude[] =
-    "#include <cmath>\n#include <cstdint>\n#include <cstring>\nusing namespace std;\n"
-    "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;\n"
-    "typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;\n"
-    "typedef float f32; typedef double f64;\n"
-    "#define __device__\n#define __global__\n#define __shared__ static\n#define __launch_bounds__(n)\n"
-    "#define __align__(n) alignas(n)\n#define __restrict__ __restrict\n#define HN_FN static inline\n"
-    "struct at { u32 x, y, z; };\nstatic at blockIdx, threadIdx;\n"
-    "HN_FN f32 hn_f32(u32 b) { f32 x; memcpy(&x, &b, 4); return x; }\n"
-    "HN_FN f64 hn_f64(u64 b) { f64 x; memcpy(&x, &b, 8); return x; }\n"
-    "HN_FN u32 hn_bits(f32 x) { u32 b; memcpy(&b, &x, 4); return b; }\n"
-    "HN_FN u64 hn_bits(f64 x) { u64 b; memcpy(&b, &x, 8); return b; }\n"
-    "HN_FN f32 hn_fma(f32 x, f32 y, f32 z) { return fmaf(x, y, z); }\n"
-    "HN_FN f64 hn_fma(f64 x, f64 y, f64 z) { return fma(x, y, z); }\n"
-    "HN_FN f32 hn_fmin(f32 x, f32 y) { if (x != x) return x; if (y != y) return y;\n"
-    "  if (x == y) return hn_f32(hn_bits(x) | hn_bits(y)); return x < y ? x : y; }\n"
-    "HN_FN f32 hn_fmax(f32 x, f32 y) { if (x != x) return x; if (y != y) return y;\n"
-    "  if (x == y) return hn_f32(hn_bits(x) & hn_bits(y)); return x > y ? x : y; }\n"
-    "HN_FN f32 hn_from_f16(u16 h) { _Float16 v; memcpy(&v, &h, 2); return (f32)v; }\n"
-    "HN_FN u16 hn_to_f16(f32 x) { _Float16 v = (_Float16)x; u16 h; memcpy(&h, &v, 2); return h; }\n"
-    "HN_FN u16 hn_to_bf16(f32 x) { const u32 b = hn_bits(x); if (x != x) return (u16)(b >> 16 | 64);\n"
-    "  return (u16)((b + 0x7fff + (b >> 16 & 1)) >> 16); }\n"
-    "HN_FN i32 hn_clz32(u32 x) { return x ? __builtin_clz(x) : 32; }\n"
-    "HN_FN i32 hn_clz64(u64 x) { return x ? __builtin_clzll(x) : 64; }\n"
-    "HN_FN i32 hn_popc32(u32 x) { return __builtin_popcount(x); }\n"
-    "HN_FN i32 hn_popc64(u64 x) { return __builtin_popcountll(x); }\n"
-    "HN_FN i64 hn_mulhi64(i64 x, i64 y) { return (i64)(((__int128)x * y) >> 64); }\n"
-    "HN_FN u64 hn_mulhi64(u64 x, u64 y) { return (u64)(((unsigned __int128)x * y) >> 64); }\n"
-    "template <class T> HN_FN T hn_shfl_xor(T x, int m) { return x; }\n"
-    "template <class T> HN_FN T hn_shfl_down(T x, int d) { return x; }\n";
-
-static void add_call(hn_str *s, int k, const hn_kfunc *f)
-{
-    const char *comma = "";
-
-    hn_str_addf(s, "extern \"C\" void run%d(void **b, const i64 *a, const u32 *block, const u32 *thread) {\n", k);
-    hn_str_add(s, "  blockIdx = { block[0], 0, 0 }; threadIdx = { thread[0], thread[1], thread[2] };\n");
-    hn_str_addf(s, "  n%d::kernel%d(", k, k);
-    for (int i = 0; i < f->n_buf; i++) {
-        if (f->buf[i].kind != HN_KBUF_PARAM) continue;
-        hn_str_addf(s, "%s(decltype(type%d_%d))b[%d]", comma, k, i, f->buf[i].slot);
-        comma = ", ";
-    }
-    for (int i = 0; i < f->n_arg; i++) {
-        hn_str_addf(s, "%sa[%d]", comma, i);
-        comma = ", ";
-    }
-    hn_str_add(s, "); }\n");
-}
 
 /* The kernel's text under a name of its own. */
 static void add_kernel(hn_test *t, hn_str *s, int k, const hn_kfunc *f)
@@ -70,14 +20,6 @@ static void add_kernel(hn_test *t, hn_str *s, int k, const hn_kfunc *f)
     hn_str_addf(s, "#define %s kernel%d\nnamespace n%d {\n", HN_CU_KERNEL_NAME, k, k);
     CHECK_OK(hn_cu_emit(f, t->arena, s, &shared, &dg), &dg);
     hn_str_addf(s, "}\n#undef %s\n", HN_CU_KERNEL_NAME);
-    for (int i = 0; i < f->n_buf; i++) {
-        if (f->buf[i].kind != HN_KBUF_PARAM) continue;
-        const char *storage = f->buf[i].dtype == HN_F16 || f->buf[i].dtype == HN_BF16 ? "u16"
-                              : f->buf[i].dtype == HN_BOOL                           ? "u8"
-                                                             : hn_dtype_name((hn_dtype)f->buf[i].dtype);
-        hn_str_addf(s, "extern %s *type%d_%d;\n", storage, k, i);
-    }
-    add_call(s, k, f);
 }
 
 static bool run(const char *const *argv)
@@ -112,10 +54,14 @@ static void *build(hn_test *t, const cuda_batch *b, const char *cxx)
     hn_diag dg = { 0 };
 
     CHECK(mkdtemp(dir) != NULL);
-    hn_str_add(&s, host_prelude);
+    hn_str_add(&s, sim_prelude);
     hn_cu_prelude(&s);
     for (int i = 0; i < b->at.n; i++)
         add_kernel(t, &s, i, &b->at.at[i].f);
+    hn_str_add(&s, sim_launcher);
+    for (int i = 0; i < b->at.n; i++)
+        hn_str_addf(&s, "extern \"C\" void run%d(u32 grid, const u32 *t, void **p) { sim_go(n%d::kernel%d, false, grid, t, p); }\n",
+                    i, i, i);
     const char *src = hn_arena_printf(t->arena, "%s/k.cc", dir), *so = hn_arena_printf(t->arena, "%s/k.so", dir);
     CHECK_OK(hn_write_file_atomic(src, s.s, s.n, &dg), &dg);
     hn_str_done(&s);
@@ -130,21 +76,20 @@ static void *build(hn_test *t, const cuda_batch *b, const char *cxx)
     return lib;
 }
 
-static void launch(void *lib, int k, const hn_kfunc *f, void *const *buf)
+static void launch(void *lib, int k, const hn_kfunc *f, void **buf, int n_buf)
 {
     char name[32];
-    void (*call)(void *const *, const int64_t *, const uint32_t *, const uint32_t *);
+    void (*go)(uint32_t grid, const uint32_t *threads, void **param);
+    void *param[16];
 
     snprintf(name, sizeof(name), "run%d", k);
     void *at = dlsym(lib, name);
     CHECK(at != NULL);
-    memcpy(&call, &at, sizeof(call));
-    const int64_t blocks = hn_kfunc_blocks(f, NULL);
-    for (uint32_t b = 0; b < blocks; b++)
-        for (uint32_t z = 0; z < (uint32_t)f->threads[2]; z++)
-            for (uint32_t y = 0; y < (uint32_t)f->threads[1]; y++)
-                for (uint32_t x = 0; x < (uint32_t)f->threads[0]; x++)
-                    call(buf, NULL, &b, (uint32_t[]){ x, y, z });
+    memcpy(&go, &at, sizeof(go));
+    for (int i = 0; i < n_buf; i++)
+        param[i] = &buf[i];
+    const uint32_t threads[3] = { (uint32_t)f->threads[0], (uint32_t)f->threads[1], (uint32_t)f->threads[2] };
+    go((uint32_t)hn_kfunc_blocks(f, NULL), threads, param);
 }
 
 static bool is_nan(const uint8_t *p, hn_dtype t)
@@ -195,9 +140,9 @@ void cuda_check(hn_test *t, cuda_batch *b)
     if (!cxx || b->at.n == 0) return;
     void *lib = build(t, b, cxx);
     for (int i = 0; i < b->at.n; i++) {
-        const cuda_case *c = &b->at.at[i];
+        cuda_case *c = &b->at.at[i];
         hn_test_note("kernel %s as CUDA C", c->f.name);
-        launch(lib, i, &c->f, c->in);
+        launch(lib, i, &c->f, c->in, c->n_buf);
         for (int k = c->n_in; k < c->n_buf; k++)
             compare(c, k, c->in[k]);
     }

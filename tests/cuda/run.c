@@ -1,0 +1,297 @@
+/* Engines for a GPU from end to end on a simulated one: built, loaded, run by the driver layer, compared with evaluation. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../build/run_graph.h"
+#include "../cuda_sim/sim.h"
+#include "harness.h"
+#include "runtime/runtime.h"
+
+static const sim_counts *(*counts_get)(void);
+static void (*fail_next_wait)(int);
+
+/* The driver is opened once a process, and each case has one. */
+static void simulate(void)
+{
+    if (system("command -v g++ >/dev/null") != 0) SKIP("no C++ compiler: the simulated GPU has none");
+    CHECK(setenv("HONE_CUDA_DRIVER", CUDA_SIM, 1) == 0 && setenv("HONE_NVRTC", CUDA_SIM, 1) == 0);
+    void *lib = dlopen(CUDA_SIM, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) FAIL("%s", dlerror());
+    void *at = dlsym(lib, "sim_counts_get");
+    memcpy(&counts_get, &at, sizeof(at));
+    at = dlsym(lib, "sim_fail_next_wait");
+    memcpy(&fail_next_wait, &at, sizeof(at));
+    CHECK(counts_get && fail_next_wait);
+}
+
+static void check(const char *text)
+{
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a" });
+}
+
+TEST(cuda_pointwise_and_views)
+{
+    simulate();
+    check("in x f32[3,700]  in y f32[700]\na = add(x, y)  b = exp(a)  c = transpose(b) {perm=[1,0]}\nout b  out c");
+    hn_check_graph("in x f16[5,33]\na = sigmoid(x)  b = cast(a) {to=f32}\nout a  out b",
+                   &(hn_run_opts){ .target = "sm_90a", .tol = 1e-3 });
+    check("in x f32[7,12]  in i i64[5]\ny = gather(x, i) {axis=1}\nout y");
+}
+
+TEST(cuda_reductions_and_lines)
+{
+    simulate();
+    check("in x f32[4,300]\na = reduce_sum(x) {axes=[1]}  b = reduce_max(x) {axes=[0]}\nout a  out b");
+    check("in x f32[4,130]  in s f32[130]  in c f32[130]\na = softmax(x) {axis=1}  b = layer_norm(x, s, c)\nout a  out b");
+}
+
+TEST(cuda_products_convolutions_pools)
+{
+    simulate();
+    check("in x f32[33,20]  const w f32[20,47]\ny = matmul(x, w)  z = relu(y)\nout z");
+    check("in x f32[1,8,11,9]  const w f32[12,8,3,3]  const b f32[12]\ny = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1], "
+          "stride=[2,2]}  z = relu(y)\nout z");
+    check("in x f32[1,6,9,8]\ny = max_pool(x) {kernel=[3,3], stride=[2,2], dim=[4,3]}\nout y");
+}
+
+TEST(cuda_what_data_decides)
+{
+    simulate();
+    check("in x f32[3,5,7]\na, n = nonzero(x)\nout a  out n");
+    check("in x f32[3,40]\nv, i = topk(x) {axis=1, dim=5}\nout v  out i");
+    check("in x f32[4,9]\na = cumsum(x) {axis=1}\nout a");
+}
+
+/* ---- one engine, looked at closely ---- */
+typedef struct fixture {
+    hn_engine *e;
+    hn_context *c;
+    float x[64], y[64];
+} fixture;
+
+static void make(hn_test *t, fixture *f, const char *text, hn_context_opts opts)
+{
+    hn_diag dg = { 0 };
+    hn_target g;
+    hn_graph *graph;
+    hn_build_report r;
+    void *data = NULL;
+    size_t bytes = 0;
+
+    memset(f, 0, sizeof(*f));
+    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
+    CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
+    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
+    CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), &dg);
+    CHECK_OK(hn_engine_from_memory(data, bytes, NULL, &f->e, &dg), &dg);
+    CHECK_STR(hn_engine_get_device(f->e)->vt->name, "cuda");
+    CHECK_OK(hn_context_create(f->e, &opts, &f->c, &dg), &dg);
+    for (int i = 0; i < 64; i++)
+        f->x[i] = (float)i - 20;
+}
+
+static void done(fixture *f)
+{
+    hn_context_destroy(f->c);
+    hn_engine_unref(f->e);
+    CHECK_EQ(counts_get()->live_allocations, 0);
+    CHECK_EQ(counts_get()->modules, 0);
+}
+
+static void run(fixture *f)
+{
+    hn_diag dg = { 0 };
+    CHECK_OK(hn_context_run(f->c, &dg), &dg);
+}
+
+static void bind(fixture *f, int io, void *p, size_t bytes)
+{
+    hn_diag dg = { 0 };
+    CHECK_OK(hn_context_bind(f->c, io, p, bytes, &dg), &dg);
+}
+
+static const char two_steps[] = "in x f32[8]  const w f32[8,8]\na = relu(x)  r = reshape(a) {dim=[1,8]}  y = matmul(r, w)\nout y  out a";
+static const char negate[] = "sym n [1,8,64]\nin x f32[n]\ny = neg(x)\nout y";
+
+TEST(cuda_static_runs_are_one_graph)
+{
+    fixture f;
+    simulate();
+    make(t, &f, two_steps, (hn_context_opts){ 0 });
+    bind(&f, 0, f.x, sizeof(f.x));
+    for (int i = 0; i < 3; i++)
+        run(&f);
+    CHECK_EQ(counts_get()->graphs, 1);
+    CHECK_EQ(counts_get()->graph_launches, 3);
+    CHECK(counts_get()->captured >= 2);
+    CHECK_EQ(counts_get()->launches, counts_get()->captured);
+    /* another output's place: recorded again; the same one: not */
+    bind(&f, 1, f.y, sizeof(f.y));
+    run(&f);
+    CHECK_EQ(counts_get()->graphs, 1); /* host memory is copied to, so the kernels' own places stay */
+    done(&f);
+}
+
+TEST(cuda_shapes_and_bindings_change)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    simulate();
+    make(t, &f, negate, (hn_context_opts){ .profile = -1 });
+    for (int64_t n = 1; n <= 64; n *= 4) {
+        CHECK_OK(hn_context_set_input_shape(f.c, 0, 1, &n, &dg), &dg);
+        bind(&f, 0, f.x, (size_t)n * 4);
+        bind(&f, 1, n == 16 ? f.y : NULL, n == 16 ? sizeof(f.y) : 0);
+        run(&f);
+        const float *y = hn_context_output_data(f.c, 1);
+        CHECK(y != NULL && (y == f.y) == (n == 16));
+        for (int i = 0; i < n; i++)
+            CHECK(y[i] == -f.x[i]);
+    }
+    done(&f);
+}
+
+TEST(cuda_device_memory_is_used_as_it_is)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    void *x, *y;
+    simulate();
+    make(t, &f, negate, (hn_context_opts){ .profile = -1 });
+    hn_device *d = hn_engine_get_device(f.e);
+    hn_queue *q;
+    CHECK_OK(hn_queue_create(d, NULL, &q, &dg), &dg);
+    CHECK_OK(hn_device_alloc(d, 256, 64, &x, &dg), &dg);
+    CHECK_OK(hn_device_alloc(d, 256, 64, &y, &dg), &dg);
+    CHECK(hn_device_owns(d, x) && !hn_device_owns(d, f.x));
+    CHECK_OK(hn_queue_write(q, x, f.x, 256, &dg), &dg);
+    const int64_t n = 64;
+    CHECK_OK(hn_context_set_input_shape(f.c, 0, 1, &n, &dg), &dg);
+    bind(&f, 0, x, 256);
+    bind(&f, 1, y, 256);
+    const int sent = counts_get()->to_device;
+    run(&f);
+    CHECK_EQ(counts_get()->to_device, sent);
+    CHECK_EQ(counts_get()->to_host, 0);
+    CHECK(hn_context_output_data(f.c, 1) == y);
+    CHECK_OK(hn_queue_read(q, f.y, y, 256, &dg), &dg);
+    for (int i = 0; i < 64; i++)
+        CHECK(f.y[i] == -f.x[i]);
+    hn_device_free(d, x, 256);
+    hn_device_free(d, y, 256);
+    hn_queue_destroy(q);
+    done(&f);
+}
+
+TEST(cuda_profiling_times_each_step)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    simulate();
+    make(t, &f, two_steps, (hn_context_opts){ 0 });
+    bind(&f, 0, f.x, sizeof(f.x));
+    CHECK_OK(hn_context_set_profiling(f.c, true, &dg), &dg);
+    run(&f);
+    CHECK_EQ(counts_get()->graphs, 0);
+    for (int i = 0; i < hn_context_n_step_time(f.c); i++)
+        CHECK_EQ(hn_context_step_time(f.c, i).n_run, 1);
+    done(&f);
+}
+
+TEST(cuda_wrong_bindings)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    simulate();
+    make(t, &f, two_steps, (hn_context_opts){ 0 });
+    CHECK_ERR(hn_context_run(f.c, &dg), HONE_E_UNBOUND, &dg, "\"x\"");
+    bind(&f, 0, f.x, 5);
+    CHECK_ERR(hn_context_run(f.c, &dg), HONE_E_INVALID, &dg, "32 bytes");
+    bind(&f, 0, f.x, sizeof(f.x));
+    bind(&f, 1, f.y, 5);
+    CHECK_ERR(hn_context_run(f.c, &dg), HONE_E_INVALID, &dg, "32 bytes");
+    done(&f);
+}
+
+/* A fault ends GPU engines of this process, and nothing else. */
+TEST(cuda_a_fault_names_its_kernels_and_ends_the_context)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    hn_device *d;
+    simulate();
+    make(t, &f, negate, (hn_context_opts){ .profile = -1 });
+    const int64_t n = 8;
+    CHECK_OK(hn_context_set_input_shape(f.c, 0, 1, &n, &dg), &dg);
+    bind(&f, 0, f.x, sizeof(f.x));
+    run(&f);
+    CHECK_OK(hn_context_set_profiling(f.c, true, &dg), &dg);
+    fail_next_wait(700);
+    CHECK(hn_context_run(f.c, &dg) == HONE_E_DEVICE);
+    hn_diag_clear(&dg);
+    CHECK_ERR(hn_context_run(f.c, &dg), HONE_E_DEVICE, &dg, "illegal memory access");
+    CHECK_ERR(hn_device_cuda(&d, &dg), HONE_E_DEVICE, &dg, "earlier fault");
+    hn_context_destroy(f.c);
+    hn_engine_unref(f.e);
+    hn_check_graph(negate, NULL); /* on the CPU */
+}
+
+TEST(cuda_a_fault_in_a_graph_names_what_ran)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    simulate();
+    make(t, &f, two_steps, (hn_context_opts){ 0 });
+    bind(&f, 0, f.x, sizeof(f.x));
+    run(&f);
+    run(&f);
+    fail_next_wait(719);
+    CHECK(hn_context_run(f.c, &dg) == HONE_E_DEVICE);
+    CHECK(strstr(dg.hint, "matmul_any_naive") != NULL);
+    hn_context_destroy(f.c);
+    hn_engine_unref(f.e);
+}
+
+TEST(cuda_absent_driver_is_said)
+{
+    hn_diag dg = { 0 };
+    hn_device *d;
+    CHECK(setenv("HONE_CUDA_DRIVER", "/nonexistent/libcuda.so", 1) == 0);
+    if (hn_device_cuda(&d, &dg) == HONE_OK) SKIP("this machine has a GPU");
+    CHECK(dg.code == HONE_E_NOTFOUND || dg.code == HONE_E_DEVICE);
+    CHECK(strstr(dg.message, "CUDA driver") != NULL);
+}
+
+TEST(cuda_device_describes_itself)
+{
+    hn_diag dg = { 0 };
+    hn_device *d;
+    hn_str s = { 0 };
+    simulate();
+    CHECK_OK(hn_device_get("cuda", &d, &dg), &dg);
+    hn_device_cuda_print(d, &s);
+    CHECK(strstr(hn_str_get(&s), "simulated GPU, compute capability 9.0, 132 multiprocessors") != NULL);
+    hn_str_done(&s);
+    hn_target g;
+    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
+    CHECK_OK(hn_device_check_target(d, &g, &dg), &dg);
+    CHECK_OK(hn_target_get("sm_80", &g, &dg), &dg);
+    CHECK_ERR(hn_device_check_target(d, &g, &dg), HONE_E_TARGET, &dg, "8.x");
+    CHECK_OK(hn_target_get("x86-64-v3", &g, &dg), &dg);
+    CHECK_ERR(hn_device_check_target(d, &g, &dg), HONE_E_TARGET, &dg, "not for a GPU");
+}
+
+TEST(cuda_damaged_code_is_refused)
+{
+    static const uint8_t junk[256] = { 1, 2, 3 };
+    hn_diag dg = { 0 };
+    hn_device *d;
+    hn_module *m;
+    simulate();
+    CHECK_OK(hn_device_get("cuda", &d, &dg), &dg);
+    CHECK_ERR(hn_device_load_code(d, junk, sizeof(junk), &m, &dg), HONE_E_FORMAT, &dg, "no kernel image");
+    CHECK_ERR(hn_device_load_code(d, junk, 10, &m, &dg), HONE_E_FORMAT, &dg, "no kernel image");
+    CHECK_OK(hn_device_load_code(d, junk, 0, &m, &dg), &dg);
+    hn_device_unload(d, m);
+}

@@ -1,0 +1,512 @@
+#include "sim.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "codegen/cuda/cuda_text.h"
+#include "sim_prelude.h"
+
+#define API __attribute__((visibility("default")))
+#define MARK ((uint64_t)1 << 62) /* of device addresses: no host pointer has it, and the processor refuses it */
+
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500 };
+
+static sim_counts counts;
+static int next_wait, dead;
+
+API const sim_counts *sim_counts_get(void);
+API void sim_fail_next_wait(int result);
+
+const sim_counts *sim_counts_get(void)
+{
+    return &counts;
+}
+
+void sim_fail_next_wait(int result)
+{
+    next_wait = result;
+}
+
+static void *host_of(uint64_t address)
+{
+    return (void *)(uintptr_t)(address & ~MARK);
+}
+
+/* ---- the driver: what is there ---- */
+#define DRIVER(name, ...) API int name(__VA_ARGS__); int name(__VA_ARGS__)
+
+DRIVER(cuInit, unsigned flags)
+{
+    return flags ? INVALID : OK;
+}
+
+DRIVER(cuDriverGetVersion, int *ret)
+{
+    *ret = 13000;
+    return OK;
+}
+
+DRIVER(cuDeviceGetCount, int *ret)
+{
+    *ret = 1;
+    return OK;
+}
+
+DRIVER(cuDeviceGet, int *ret, int ordinal)
+{
+    *ret = ordinal;
+    return ordinal == 0 ? OK : INVALID;
+}
+
+DRIVER(cuDeviceGetName, char *dst, int n, int device)
+{
+    (void)device;
+    snprintf(dst, (size_t)n, "simulated GPU");
+    return OK;
+}
+
+DRIVER(cuDeviceGetAttribute, int *ret, int attribute, int device)
+{
+    static const int known[][2] = { { 16, 132 }, { 38, 50 << 20 }, { 75, 9 }, { 76, 0 }, { 97, 227 << 10 } };
+
+    (void)device;
+    for (int i = 0; i < HN_COUNT(known); i++)
+        if (known[i][0] == attribute) {
+            *ret = known[i][1];
+            return OK;
+        }
+    return INVALID;
+}
+
+DRIVER(cuDeviceTotalMem_v2, size_t *ret, int device)
+{
+    (void)device;
+    *ret = (size_t)1 << 30;
+    return OK;
+}
+
+DRIVER(cuDevicePrimaryCtxRetain, void **ret, int device)
+{
+    static int context;
+    (void)device;
+    *ret = &context;
+    return OK;
+}
+
+DRIVER(cuCtxSetCurrent, void *c)
+{
+    (void)c;
+    return dead;
+}
+
+/* ---- memory ---- */
+DRIVER(cuMemAlloc_v2, uint64_t *ret, size_t bytes)
+{
+    void *p = bytes < (size_t)1 << 30 ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
+
+    if (!p) return NO_MEMORY;
+    memset(p, 0xab, bytes);
+    counts.live_allocations++;
+    *ret = (uint64_t)(uintptr_t)p | MARK;
+    return OK;
+}
+
+DRIVER(cuMemFree_v2, uint64_t p)
+{
+    if (!(p & MARK)) return INVALID;
+    counts.live_allocations--;
+    free(host_of(p));
+    return OK;
+}
+
+DRIVER(cuMemHostAlloc, void **ret, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *ret = malloc(bytes);
+    return *ret ? OK : NO_MEMORY;
+}
+
+DRIVER(cuMemFreeHost, void *p)
+{
+    free(p);
+    return OK;
+}
+
+DRIVER(cuPointerGetAttribute, void *ret, int attribute, uint64_t p)
+{
+    if (attribute != 2 || !(p & MARK)) return INVALID;
+    *(unsigned *)ret = 2;
+    return OK;
+}
+
+/* ---- recordings ---- */
+typedef struct sim_kernel {
+    void (*go)(uint32_t grid, const uint32_t *threads, void **param);
+    int n_param;
+} sim_kernel;
+
+typedef struct sim_op {
+    const sim_kernel *kernel; /* NULL: a copy */
+    uint32_t grid, threads[3];
+    uint64_t param[512];
+    void *dst;
+    const void *src;
+    size_t bytes;
+} sim_op;
+
+typedef struct sim_graph {
+    sim_op *op;
+    int n;
+} sim_graph;
+
+static sim_graph *recording;
+
+static void run(sim_op *o)
+{
+    void *param[512];
+
+    if (!o->kernel) {
+        memcpy(o->dst, o->src, o->bytes);
+        return;
+    }
+    for (int i = 0; i < o->kernel->n_param; i++)
+        param[i] = &o->param[i];
+    o->kernel->go(o->grid, o->threads, param);
+}
+
+static int take(const sim_op *o)
+{
+    if (dead) return dead;
+    if (!recording) {
+        run((sim_op *)(uintptr_t)o);
+        return OK;
+    }
+    sim_op *grown = realloc(recording->op, sizeof(*grown) * (size_t)(recording->n + 1));
+    if (!grown) return NO_MEMORY;
+    recording->op = grown;
+    recording->op[recording->n++] = *o;
+    counts.captured++;
+    return OK;
+}
+
+static int copy(void *dst, const void *src, size_t bytes)
+{
+    static sim_op o;
+    o = (sim_op){ .dst = dst, .src = src, .bytes = bytes };
+    return take(&o);
+}
+
+DRIVER(cuMemcpyHtoDAsync_v2, uint64_t dst, const void *src, size_t bytes, void *s)
+{
+    (void)s;
+    counts.to_device++;
+    return dst & MARK ? copy(host_of(dst), src, bytes) : INVALID;
+}
+
+DRIVER(cuMemcpyDtoHAsync_v2, void *dst, uint64_t src, size_t bytes, void *s)
+{
+    (void)s;
+    counts.to_host++;
+    return src & MARK ? copy(dst, host_of(src), bytes) : INVALID;
+}
+
+DRIVER(cuMemcpyDtoDAsync_v2, uint64_t dst, uint64_t src, size_t bytes, void *s)
+{
+    (void)s;
+    return dst & src & MARK ? copy(host_of(dst), host_of(src), bytes) : INVALID;
+}
+
+DRIVER(cuStreamBeginCapture_v2, void *s, int mode)
+{
+    (void)s, (void)mode;
+    if (recording) return INVALID;
+    recording = calloc(1, sizeof(*recording));
+    return recording ? OK : NO_MEMORY;
+}
+
+DRIVER(cuStreamEndCapture, void *s, sim_graph **ret)
+{
+    (void)s;
+    if (!recording) return INVALID;
+    *ret = recording;
+    recording = NULL;
+    counts.graphs++;
+    return OK;
+}
+
+DRIVER(cuGraphInstantiateWithFlags, sim_graph **ret, sim_graph *g, unsigned long long flags)
+{
+    (void)flags;
+    sim_graph *x = calloc(1, sizeof(*x));
+    if (x) x->op = malloc(sizeof(*x->op) * (size_t)(g->n + 1));
+    if (!x || !x->op) return NO_MEMORY;
+    memcpy(x->op, g->op, sizeof(*x->op) * (size_t)g->n);
+    x->n = g->n;
+    *ret = x;
+    return OK;
+}
+
+DRIVER(cuGraphLaunch, sim_graph *g, void *s)
+{
+    (void)s;
+    if (dead) return dead;
+    counts.graph_launches++;
+    for (int i = 0; i < g->n; i++)
+        run(&g->op[i]);
+    return OK;
+}
+
+DRIVER(cuGraphDestroy, sim_graph *g)
+{
+    free(g->op);
+    free(g);
+    return OK;
+}
+
+DRIVER(cuGraphExecDestroy, sim_graph *g)
+{
+    return cuGraphDestroy(g);
+}
+
+/* ---- streams ---- */
+DRIVER(cuStreamCreate, void **ret, unsigned flags)
+{
+    (void)flags;
+    *ret = malloc(1);
+    return *ret ? OK : NO_MEMORY;
+}
+
+DRIVER(cuStreamDestroy_v2, void *s)
+{
+    free(s);
+    return OK;
+}
+
+DRIVER(cuStreamSynchronize, void *s)
+{
+    const int r = next_wait;
+
+    (void)s;
+    next_wait = 0;
+    if (r >= 700 || r == 214) dead = r;
+    return dead ? dead : r;
+}
+
+/* ---- modules: the "cubin" is a shared library of the host's ---- */
+static bool run_program(const char *const *argv)
+{
+    int status;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool write_file(const char *path, const void *data, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    const bool ok = f && fwrite(data, 1, n, f) == n;
+    return f && fclose(f) == 0 && ok;
+}
+
+/* "cubin": a length, then that many bytes. */
+DRIVER(cuModuleLoadData, void **ret, const uint8_t *image)
+{
+    char path[] = "/tmp/hone_sim_XXXXXX";
+    uint64_t n;
+    const int fd = mkstemp(path);
+
+    memcpy(&n, image, sizeof(n));
+    if (fd < 0) return INVALID;
+    close(fd);
+    *ret = write_file(path, image + sizeof(n), n) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    unlink(path);
+    counts.modules += *ret != NULL;
+    return *ret ? OK : INVALID;
+}
+
+DRIVER(cuModuleUnload, void *m)
+{
+    counts.modules--;
+    return dlclose(m) == 0 ? OK : INVALID;
+}
+
+DRIVER(cuModuleGetFunction, sim_kernel **ret, void *m, const char *name)
+{
+    static sim_kernel all[4096];
+    static int n;
+    void *go = dlsym(m, "sim_run"), *count = dlsym(m, "sim_n_param");
+
+    if (!go || !count || strcmp(name, HN_CU_KERNEL_NAME) != 0 || n == HN_COUNT(all)) return NOT_FOUND;
+    memcpy(&all[n].go, &go, sizeof(go));
+    all[n].n_param = *(const int *)count;
+    *ret = &all[n++];
+    return OK;
+}
+
+DRIVER(cuFuncSetAttribute, sim_kernel *f, int attribute, int value)
+{
+    (void)f;
+    return attribute == 8 && value <= 227 << 10 ? OK : INVALID;
+}
+
+DRIVER(cuLaunchKernel, const sim_kernel *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+       unsigned shared_bytes, void *s, void **param, void **extra)
+{
+    static sim_op o;
+
+    (void)s, (void)shared_bytes;
+    if (gx < 1 || gy != 1 || gz != 1 || bx * by * bz > 1024 || extra) return INVALID;
+    o = (sim_op){ .kernel = f, .grid = gx, .threads = { bx, by, bz } };
+    for (int i = 0; i < f->n_param; i++) {
+        memcpy(&o.param[i], param[i], sizeof(o.param[i]));
+        if ((o.param[i] & MARK) && !(o.param[i] >> 63)) o.param[i] &= ~MARK;
+    }
+    counts.launches++;
+    return take(&o);
+}
+
+DRIVER(cuGetErrorName, int result, const char **ret)
+{
+    *ret = result == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_SIMULATED";
+    return OK;
+}
+
+DRIVER(cuGetErrorString, int result, const char **ret)
+{
+    *ret = result == 700 ? "an illegal memory access was encountered" : "simulated error";
+    return OK;
+}
+
+/* ---- NVRTC ---- */
+typedef struct sim_program {
+    char *source;
+    uint8_t *image;
+    size_t n;
+} sim_program;
+
+DRIVER(nvrtcVersion, int *major, int *minor)
+{
+    *major = 13;
+    *minor = 0;
+    return OK;
+}
+
+DRIVER(nvrtcCreateProgram, sim_program **ret, const char *src, const char *name, int n, const char *const *head,
+       const char *const *as)
+{
+    (void)name, (void)n, (void)head, (void)as;
+    *ret = calloc(1, sizeof(**ret));
+    if (*ret) (*ret)->source = strdup(src);
+    return *ret && (*ret)->source ? OK : INVALID;
+}
+
+DRIVER(nvrtcDestroyProgram, sim_program **p)
+{
+    free((*p)->source);
+    free((*p)->image);
+    free(*p);
+    *p = NULL;
+    return OK;
+}
+
+/* The kernel with the host's prelude in place of the PTX, and large shared memory as an array. */
+static void host_source(const char *source, hn_str *out)
+{
+    static const char asked[] = "extern __shared__ __align__(16) u8 hn_shared[];";
+    hn_str ptx = { 0 };
+
+    hn_cu_ptx_prelude(&ptx);
+    const char *rest = strncmp(source, hn_str_get(&ptx), ptx.n) == 0 ? source + ptx.n : source;
+    const char *large = strstr(rest, asked);
+    hn_str_done(&ptx);
+    hn_str_add(out, sim_prelude);
+    if (large) {
+        hn_str_add_n(out, rest, (size_t)(large - rest));
+        hn_str_add(out, "static __align__(16) u8 hn_shared[227 << 10];");
+        rest = large + strlen(asked);
+    }
+    hn_str_add(out, rest);
+    hn_str_add(out, sim_launcher);
+    const bool waits = strstr(rest, "__syncthreads") || strstr(rest, "hn_shfl");
+    hn_str_addf(out,
+                "extern \"C\" int sim_n_param; int sim_n_param = sim_count(hn_kernel);\n"
+                "extern \"C\" void sim_run(u32 grid, const u32 *t, void **p) { sim_go(hn_kernel, %s, grid, t, p); }\n",
+                waits ? "true" : "false");
+}
+
+static bool read_image(sim_program *p, const char *path)
+{
+    FILE *f = fopen(path, "rb");
+
+    if (!f || fseek(f, 0, SEEK_END) != 0) return false;
+    const uint64_t n = (uint64_t)ftell(f);
+    rewind(f);
+    p->n = n + sizeof(n);
+    p->image = malloc(p->n);
+    const bool ok = p->image && fread(p->image + sizeof(n), 1, n, f) == n;
+    if (ok) memcpy(p->image, &n, sizeof(n));
+    fclose(f);
+    return ok;
+}
+
+DRIVER(nvrtcCompileProgram, sim_program *p, int n, const char *const *option)
+{
+    char dir[] = "/tmp/hone_sim_XXXXXX", src[64], so[64];
+    hn_str text = { 0 };
+
+    (void)n, (void)option;
+    if (!mkdtemp(dir)) return INVALID;
+    snprintf(src, sizeof(src), "%s/k.cc", dir);
+    snprintf(so, sizeof(so), "%s/k.so", dir);
+    host_source(p->source, &text);
+    const char *const cmd[] = { "g++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off",
+                                "-fno-strict-aliasing", "-s", "-o", so, src, NULL };
+    const bool ok = write_file(src, text.s, text.n) && run_program(cmd) && read_image(p, so);
+    hn_str_done(&text);
+    if (ok) unlink(src);
+    unlink(so);
+    rmdir(dir);
+    return ok ? OK : 6;
+}
+
+DRIVER(nvrtcGetCUBINSize, const sim_program *p, size_t *ret)
+{
+    *ret = p->n;
+    return OK;
+}
+
+DRIVER(nvrtcGetCUBIN, const sim_program *p, char *dst)
+{
+    memcpy(dst, p->image, p->n);
+    return OK;
+}
+
+DRIVER(nvrtcGetProgramLogSize, const sim_program *p, size_t *ret)
+{
+    (void)p;
+    *ret = 1;
+    return OK;
+}
+
+DRIVER(nvrtcGetProgramLog, const sim_program *p, char *dst)
+{
+    (void)p;
+    *dst = 0;
+    return OK;
+}
+
+API const char *nvrtcGetErrorString(int result);
+const char *nvrtcGetErrorString(int result)
+{
+    return result ? "simulated failure" : "success";
+}

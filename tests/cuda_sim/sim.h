@@ -1,0 +1,18 @@
+/* A CUDA driver and an NVRTC that need no GPU: kernels are compiled for the host and run when launched. Device addresses are
+ * marked, so that a host access to device memory faults. $HONE_CUDA_DRIVER and $HONE_NVRTC name the library. */
+#ifndef HN_TESTS_CUDA_SIM_H
+#define HN_TESTS_CUDA_SIM_H
+
+#include <stdbool.h>
+
+/** What the driver was asked to do since the process began. */
+typedef struct sim_counts {
+    int launches, captured, graphs, graph_launches, to_device, to_host, modules, live_allocations;
+} sim_counts;
+
+/** The counters of a loaded simulator, by dlsym. */
+const sim_counts *sim_counts_get(void);
+/** The next wait answers this CUresult, and every call after it too when it is a fault. */
+void sim_fail_next_wait(int result);
+
+#endif

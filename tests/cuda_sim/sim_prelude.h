@@ -1,0 +1,13 @@
+/* What stands for a GPU's instructions when emitted CUDA C is compiled for the host. */
+#ifndef HN_TESTS_CUDA_SIM_PRELUDE_H
+#define HN_TESTS_CUDA_SIM_PRELUDE_H
+
+/** Before the kernel, in place of the PTX. Threads that wait for each other are fibers, one block at a time. */
+extern const char sim_prelude[];
+/**
+ * After the kernel, for each kernel of a source: `sim_go(kernel, grid x, block, parameters)` runs it, parameters as
+ * cuLaunchKernel takes them.
+ */
+extern const char sim_launcher[];
+
+#endif
