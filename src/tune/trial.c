@@ -132,6 +132,7 @@ static hone_status take_lead(hn_tuner *t, const hn_trial *trial, const char *eng
     t->incumbent = hn_arena_strdup(t->a, engine);
     t->route = trial->route;
     t->lead = *trial;
+    t->deadline_ns = t->lead_deadline_ns;
     t->lead_ratio *= trial->ratio;
     t->lead_lo *= trial->lo;
     t->lead_hi *= trial->hi;

@@ -113,7 +113,7 @@ static hone_status confirm(hn_tuner *t, hn_diag *dg)
 {
     hn_verdict v;
     if (t->incumbent == t->default_engine) return HONE_OK;
-    t->deadline_ns = t->end_ns; /* the search stopped early enough to leave this its time */
+    t->deadline_ns = t->end_ns;
     if (!hn_tune_step(t, "confirm", 0, 0)) return stopped(dg);
     hn_diag why = { 0 }; /* a winner that breaks now is none */
     const hone_status s = hn_trial_race(t, t->default_engine, t->incumbent, CONFIRM_ROUNDS, &v, &why);
@@ -171,7 +171,7 @@ static hone_status open_store(hn_tuner *t, const hn_tensor *in, hn_diag *dg)
     return s;
 }
 
-enum { CONFIRM_SHARE = 6 }; /* one part in six of the budget is kept for the confirming race */
+enum { CONFIRM_SHARE = 6 }; /* one part in six of the budget is kept for the confirming race, once there is something to confirm */
 enum { END_NS = 300000000 }; /* to end processes and write the engine */
 
 static void set_limits(hn_tuner *t)
@@ -179,7 +179,8 @@ static void set_limits(hn_tuner *t)
     if (t->o->budget_s <= 0) return;
     const int64_t budget = (int64_t)(t->o->budget_s * 1e9), start = t->o->start_ns ? t->o->start_ns : hn_now_ns();
     t->end_ns = start + budget - HN_MIN(END_NS, budget / 10);
-    t->deadline_ns = t->end_ns - budget / CONFIRM_SHARE;
+    t->deadline_ns = t->end_ns;
+    t->lead_deadline_ns = t->end_ns - budget / CONFIRM_SHARE;
 }
 
 static hone_status session(hn_tuner *t, const hn_tensor *in, int64_t t0, hn_diag *dg)

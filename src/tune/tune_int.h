@@ -24,6 +24,7 @@ typedef struct hn_tuner {
     char *program;
     int64_t deadline_ns;   /* of the present phase; 0: none */
     int64_t end_ns;        /* of the budget; 0: none */
+    int64_t lead_deadline_ns; /* of the search once a route leads; 0: none */
     int patience;          /* factor on the trial's time limit: the default builds with cold caches */
     const char **input;    /* .npy file of each input */
     hn_tune_result *r;

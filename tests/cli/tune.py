@@ -118,6 +118,17 @@ def strategies(work):
     check("no litter", not p.litter(), p.litter())
 
 
+def again(work):
+    """Within a session the timing cache stands: every trial's engine is made again, bit for bit, after it."""
+    p = Place(work, onnx_bytes.convolutions(24, 20))
+    status, r, text = p.tune("--search", "-region:epilogue=* -layout:image=*", "--strategy", "full", "--max-trials", 4)
+    for route, t in trials(r).items():
+        for frozen in ((), ("--frozen",)):
+            made = hone("build", p.model, "-o", work / "again.hone", "--threads", 1, "--cache-dir", work / "cache", "--set", route,
+                        "--json", *frozen)
+            check(f"made again {frozen} {route}", last_json(made.stdout).get("payload") == t["payload"], made.stdout + text)
+
+
 def one_engine(work):
     """Routes that make the same engine are measured once."""
     p = Place(work, onnx_bytes.convolutions(16, 14))
@@ -290,7 +301,7 @@ def equal_races(work, n):
 def main(work):
     if ARGS.equal_races:
         return equal_races(work, ARGS.equal_races)
-    for part in (strategies, one_engine, bounds, accidents, kills, interrupts, budgets, stores):
+    for part in (strategies, again, one_engine, bounds, accidents, kills, interrupts, budgets, stores):
         if ARGS.only in part.__name__:
             t0 = time.time()
             part(work / part.__name__)
