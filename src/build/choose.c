@@ -154,7 +154,7 @@ static hone_status race(field *f, int n, hn_diag *dg)
 {
     hn_job *b = f->b;
     hn_contender *c = HN_NEW_N(b->a, hn_contender, n + 1);
-    int *of = HN_NEW_N(b->a, int, n + 1), m = 0, failed = 0;
+    int *of = HN_NEW_N(b->a, int, n + 1), m = 0;
     if (!c || !of) return HN_NOMEM(dg);
     for (int i = 0; i < n; i++) {
         if (!is_open(&f->at.at[i])) continue;
@@ -163,16 +163,26 @@ static hone_status race(field *f, int n, hn_diag *dg)
     }
     hn_log(HN_LOG_DEBUG, "timing %d candidates for %s (%s)", m, f->r->name, f->r->ops);
     HN_TRY(hn_measure_race(b->measure, f->r, c, m, dg));
-    for (int i = 0; i < m; i++) failed += c[i].failed;
     for (int i = 0; i < m; i++) {
         candidate *x = &f->at.at[of[i]];
-        if (c[i].failed) x->reason = no_code;
-        else x->measured = c[i].ns;
-        if (failed == m) continue; /* the compiler's trouble, not theirs */
-        hn_timing_put(b->timing, timing_key(f, x), c[i].failed ? HUGE_VAL : c[i].ns, x->name);
+        if (c[i].failed) {
+            x->reason = no_code;
+            continue;
+        }
+        x->measured = c[i].ns;
+        hn_timing_put(b->timing, timing_key(f, x), c[i].ns, x->name);
         b->report->timings_measured++;
     }
     return HONE_OK;
+}
+
+/* Once one candidate has code, the others' failures are their own and not the compiler's: they stand like times. */
+static void remember_failures(field *f, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const candidate *x = &f->at.at[i];
+        if (x->reason == no_code && !x->cached) hn_timing_put(f->b->timing, timing_key(f, x), HUGE_VAL, x->name);
+    }
 }
 
 static candidate *best(field *f, int n)
@@ -281,7 +291,9 @@ static hone_status pick(pending *p, candidate **ret, hn_diag *dg)
         candidate *win = best(f, p->width);
         if (!win && p->width == f->at.n) return none_compiles(f, p->width, dg);
         if (!win) {
-            HN_TRY(emit(f, &f->at.at[p->width++], dg));
+            candidate *next = &f->at.at[p->width++];
+            HN_TRY(emit(f, next, dg));
+            recall(f, next);
             continue;
         }
         const hone_status s = compile_all(f->b, win->e, &why);
@@ -303,6 +315,7 @@ static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)
     candidate *win = NULL;
     if (!p->settled) HN_TRY(race(f, p->width, dg));
     HN_TRY(pick(p, &win, dg));
+    remember_failures(f, p->width);
     hn_choice *c = HN_NEW(b->a, hn_choice);
     if (!c) return HN_NOMEM(dg);
     *c = (hn_choice){ .syms = f->r->g->syms, .t = f->t, .tactic = win->td, .name = win->name, .emission = win->e,

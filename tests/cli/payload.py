@@ -108,6 +108,25 @@ def at_once(model, work):
     same(f"{model.stem}: after builds at once", {i: build(model, *args, work=work) for i in range(2)})
 
 
+def a_kernel_that_kills_its_compiler(model, work):
+    """It costs its candidate, for as long as the timing cache stands; a build that does not measure takes the next one."""
+    worker = pathlib.Path(HONE).resolve().parent.parent / "src/codegen/hone-worker"
+    worker = os.environ.get("HONE_WORKER", str(worker))
+    env = {"HONE_WORKER": str(pathlib.Path(__file__).resolve().parent / "faulty_worker.py"), "REAL_WORKER": worker,
+           "DIES_OF": "conv_f32_direct"}
+    args = ["--threads", 1, "--timing-cache", work / "dies", "--cache-dir", work / "kernels-of-the-dying"]
+    whole = build(model, *args[:2], "--timing-cache", work / "whole", "--cache-dir", work / "kernels", work=work)
+    got = {"dying": build(model, *args, work=work, env=env), "well again": build(model, *args, work=work),
+           "frozen": build(model, *args, "--frozen", work=work)}
+    same(f"{model.stem}: a failure is remembered", got)
+    frozen = {i: build(model, "--frozen", "--timing-cache", work / "none", "--cache-dir", work / f"none{i}", work=work, env=env)
+              for i in range(2)}
+    same(f"{model.stem}: the next candidate", frozen)
+    results.append(whole not in got.values())
+    if not results[-1]:
+        print("FAIL the kernel that dies was not the one to take: this says nothing")
+
+
 def main(work):
     models = [pathlib.Path(m).resolve() for m in sys.argv[2:]]
     for name, make in onnx_bytes.GRAPHS.items() if not models else ():
@@ -121,6 +140,8 @@ def main(work):
         measured(m, here, "host", ["--set", "-math:winograd=1"])
         measured(m, here, "x86-64-v3", [])
     at_once(models[0], work)
+    if models[0].stem == "convolutions":
+        a_kernel_that_kills_its_compiler(models[0], work)
 
 
 with tempfile.TemporaryDirectory() as d:
