@@ -118,6 +118,39 @@ static hn_value *x_inv_std(hn_builder *b, hn_value *var, double eps)
     return hn_b1(b, HN_OP_reciprocal, x_sqrt(b, x_add_k(b, var, eps)), HN_NO_ATTRS);
 }
 
+/* A scale or bias laid along the merged line; NULL when it differs between lines. */
+static hn_value *x_merged_affine(hn_builder *b, hn_value *w, const hn_tdesc *x, int axis, hn_dim line)
+{
+    const int n = x->rank - axis;
+
+    for (int i = 0; i < w->type.rank - n; i++)
+        if (w->type.dim[i] != 1) return NULL;
+    if (w->type.rank > n) w = hn_reshape(b, w, n, w->type.dim + w->type.rank - n);
+    return hn_reshape(b, hn_broadcast_to(b, w, n, x->dim + axis), 1, &line);
+}
+
+/* Several axes as one, which kernels take whole. False when a scale or bias stands in the way. */
+static bool merge_axes(hn_builder *b, const hn_node *n, int axis, hn_value **out)
+{
+    const hn_tdesc type = hn_in(n, 0)->type;
+    const hn_dim line = x_dprod(b, &type, axis, type.rank);
+    hn_tdesc merged = type;
+    hn_value *in[3] = {NULL};
+
+    merged.rank = axis + 1;
+    merged.dim[axis] = line;
+    for (int i = 1; i < n->n_in; i++) {
+        if (!hn_in(n, i)) continue;
+        in[i] = x_merged_affine(b, hn_in(n, i), &type, axis, line);
+        if (!in[i]) return false;
+    }
+    in[0] = hn_reshape(b, hn_in(n, 0), merged.rank, merged.dim);
+    const hn_node *y = hn_build(b, n->op, n->n_in, in,
+                                HN_ATTRS_ARG(HN_A_I("axis", axis), HN_A_F("eps", hn_attr_f(n, "eps"))), 1);
+    out[0] = y ? hn_reshape(b, y->out[0], type.rank, type.dim) : NULL;
+    return true;
+}
+
 static hone_status expand_layer(hn_builder *b, const hn_node *n, hn_value **out)
 {
     hn_value *x = x_up(b, hn_in(n, 0)), *scale = x_up(b, hn_in(n, 1)), *bias = x_up(b, hn_in(n, 2)),
@@ -125,6 +158,7 @@ static hone_status expand_layer(hn_builder *b, const hn_node *n, hn_value **out)
     int axis = 0;
 
     hn_axis_resolve(hn_attr_i(n, "axis"), hn_in(n, 0)->type.rank, &axis);
+    if (n->n_out == 1 && axis < hn_in(n, 0)->type.rank - 1 && merge_axes(b, n, axis, out)) return x_done(b);
     if (n->op == HN_OP_layer_norm) {
         mean = x_reduce_from(b, HN_OP_reduce_mean, x, axis, true);
         x = x_sub(b, x, mean);
@@ -237,9 +271,7 @@ static hone_status expand_groups(hn_builder *b, const hn_node *n, hn_value **out
     const hn_dim grouped[3] = {type.dim[0], groups, rest};
 
     x = hn_reshape(b, x_up(b, x), 3, grouped);
-    x = x_sub(b, x, x_reduce1(b, HN_OP_reduce_mean, x, 2, true));
-    hn_value *var = x_reduce1(b, HN_OP_reduce_mean, x_mul(b, x, x), 2, true);
-    x = x_mul(b, x, x_inv_std(b, var, hn_attr_f(n, "eps")));
+    x = hn_b1(b, HN_OP_layer_norm, x, HN_ATTRS_ARG(HN_A_I("axis", 2), HN_A_F("eps", hn_attr_f(n, "eps"))));
     x = hn_reshape(b, x, type.rank, type.dim);
     hn_value *scale = x_along(b, x_cast(b, hn_in(n, 1), t), type.rank, 1);
     hn_value *bias = x_along(b, x_cast(b, hn_in(n, 2), t), type.rank, 1);

@@ -117,3 +117,11 @@ TEST(attention_reads_rows_where_they_lie)
         hn_check_graph(text[i], &(hn_run_opts){ .sym = 1 });
     }
 }
+
+TEST(norms_over_several_axes)
+{
+    hn_check_graph("in x f32[3,4,5,6]  const s f32[4,5,6]  const b f32[6]\ny = layer_norm(x, s, b) {axis=1}\nout y", NULL);
+    hn_check_graph("sym n [1,4,9]\nin x f32[n,4,n,6]  const s f32[4]  const b f32[4]\ny = instance_norm(x, s, b)  r = relu(y)\nout r",
+                   &(hn_run_opts){ .sym = 5 });
+    hn_check_graph("in x f32[2,6,5,7]  const s f32[6]  const b f32[6]\ny = group_norm(x, s, b) {groups=3}\nout y", NULL);
+}

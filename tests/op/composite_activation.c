@@ -105,6 +105,9 @@ TEST(layer_norms_expand)
         "n=5", 0);
     EXPANDS("in x f32[2,3,8]  in s f32[8]  y = rms_norm(x, s)  out y", "", E_HALF);
     EXPANDS("in x f32[2,3,8]  y = rms_norm(x) {axis=-2, eps=0.1}  out y", "", E_HALF);
+    EXPANDS("sym n  in x f32[2,n,8]  in s f32[n,8]  in b f32[8]  y = layer_norm(x, s, b) {axis=1}  out y", "n=3", E_HALF);
+    EXPANDS("in x f32[2,3,8]  in s f32[1,1,8]  in b f32[3,1]  y = layer_norm(x, s, b) {axis=1}  out y", "", 0);
+    EXPANDS("in x f32[2,3,8]  in s f32[2,1,8]  y = rms_norm(x, s) {axis=1}  out y", "", 0); /* differs between lines */
     INFERS("in x f16[2,3,8]  y, m, i = layer_norm(x) {axis=1}  out y  out m  out i",
            "f16[2,3,8] f32[2,1,1] f32[2,1,1]");
     REFUSES("in x f32[2,3]  in s f32[2]  y = layer_norm(x, s)  out y", "broadcast");
