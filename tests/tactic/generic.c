@@ -1,5 +1,7 @@
 /* Tactics that always fit, point by point, compiled and interpreted: tile edges, axes of one and none,
  * layouts, dtypes. */
+#include <string.h>
+
 #include "fast_run.h"
 
 /* The case's text with `n` for every %d. */
@@ -106,6 +108,23 @@ TEST(pool_edges)
         text = "in x f32[2,17,9,8]\nm = avg_pool(x) {kernel=[3,3], stride=[1,2], pad_begin=[1,1], "
                "pad_end=[1,1], dim=[9,4]}\nout m";
         fast_every(t, &(fast_case){ .text = text, .root = "avg_pool", .layout = layout[i] });
+    }
+    /* No window outside, all windows at an end, a window that meets no element, more taps than are written out. */
+    static const char *const shapes[] = {
+        "in x f32[2,17,9,8]\nm = avg_pool(x) {kernel=[3,2], stride=[3,2], dim=[3,4]}\nout m",
+        "in x f32[1,33,3,3]\nm = max_pool(x) {kernel=[3,3], stride=[1,1], pad_begin=[2,2], pad_end=[2,2], dim=[5,5]}\nout m",
+        "in x f32[1,5,4,4]\nm = max_pool(x) {kernel=[2,2], stride=[3,3], dilation=[3,3], pad_begin=[1,1], pad_end=[4,4], "
+        "dim=[2,2]}\nout m",
+        "in x f32[1,18,9,9]\nm = avg_pool(x) {kernel=[7,7], stride=[1,2], pad_begin=[3,3], pad_end=[3,3], dim=[9,5], "
+        "count_include_pad=1}\nout m",
+        "sym h [1,9,30]\nin x f32[1,18,h,h]\nm = max_pool(x) {kernel=[3,3], stride=[1,1], pad_begin=[1,1], pad_end=[1,1], "
+        "dim=[h,h]}\nout m",
+        "in x f32[1,18,5,4,6]\nm = lp_pool(x) {kernel=[2,2,2], stride=[1,2,3], dim=[4,2,2], p=2}\nout m",
+    };
+    for (int i = 0; i < HN_COUNT(shapes); i++) {
+        const char *root = strstr(shapes[i], "avg") ? "avg_pool" : strstr(shapes[i], "lp_") ? "lp_pool" : "max_pool";
+        fast_every(t, &(fast_case){ .text = shapes[i], .root = root, .layout = "acdb", .sym = 7, .tol = 1e-5 });
+        fast_every(t, &(fast_case){ .text = shapes[i], .root = root, .sym = 2, .tol = 1e-5 });
     }
     static const char *const byte[] = { "u8", "i8", "i16" };
     for (int i = 0; i < 3; i++) {

@@ -1,5 +1,5 @@
 /* Pooling of any rank and layout: vectors along the densest axis where that is not a spatial one, else one
- * result at a time; taps outside are skipped. Where the largest element stands is found by integer keys
+ * result at a time. Windows that lie inside the image run unguarded, taps written out; in others, taps outside are skipped. Where the largest element stands is found by integer keys
  * (order.h), the first of equals. */
 #include "tactic/cpu/loops.h"
 #include "tactic/cpu/order.h"
@@ -200,7 +200,13 @@ static void start(pool *p, hn_dtype t, int lanes)
     p->where = hn_kb_var(b, hn_kb_int(b, HN_I64, lanes, -1));
 }
 
-static void all_taps(pool *p, int lanes, hn_kv mask)
+static void take_tap(pool *p, const hn_kv *at, int lanes, hn_kv mask)
+{
+    hn_lower_forget(p->l);
+    take(p, hn_kb_splat(hn_lower_kb(p->l), tap_value(p, at, lanes, mask), lanes), at, lanes);
+}
+
+static void guarded_taps(pool *p, int lanes, hn_kv mask)
 {
     hn_kb *b = hn_lower_kb(p->l);
     hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK];
@@ -210,9 +216,78 @@ static void all_taps(pool *p, int lanes, hn_kv mask)
         tap[s] = hn_kb_fori(b, p->kernel[s - 2]);
     hn_lower_forget(p->l);
     hn_kb_if(b, hn_loops_tap(p->l, &p->win, p->x, p->at, tap, at));
-    take(p, hn_kb_splat(b, tap_value(p, at, lanes, mask), lanes), at, lanes);
+    take_tap(p, at, lanes, mask);
     hn_kb_end(b);
     hn_loops_close(p->l, p->win.n);
+}
+
+enum { WRITTEN_OUT = 32 };
+
+/* All taps of a window inside the image, from spatial axis s on. */
+static void inner_taps(pool *p, int s, hn_kv *at, int64_t written, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    if (s == 2 + p->win.n) {
+        take_tap(p, at, lanes, mask);
+        return;
+    }
+    const int64_t k = p->kernel[s - 2], d = p->win.dilation[s - 2];
+    const hn_kv first = hn_kb_sub(b, hn_kb_muli(b, p->at[s], p->win.stride[s - 2]), hn_lower_dim(p->l, p->win.pad[s - 2]));
+    const bool out = written * k <= WRITTEN_OUT;
+    for (int64_t i = 0; i < (out ? k : 1); i++) {
+        const hn_kv tap = out ? hn_kb_i(b, i) : hn_kb_fori(b, k);
+        at[s] = hn_kb_add(b, first, hn_kb_muli(b, tap, d));
+        inner_taps(p, s + 1, at, out ? written * k : WRITTEN_OUT + 1, lanes, mask);
+        if (!out) hn_kb_end(b);
+    }
+}
+
+/* Whether the window of the place under way lies inside the image; NONE: all windows do. */
+static hn_kv window_inside(pool *p)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    hn_symtab *syms = p->r->g->syms;
+    hn_kv inside = HN_KV_NONE;
+    for (int s = 2; s < 2 + p->win.n; s++) {
+        const int64_t reach = (p->kernel[s - 2] - 1) * p->win.dilation[s - 2], stride = p->win.stride[s - 2];
+        int64_t pad, n, o;
+        if (hn_dim_known(syms, p->win.pad[s - 2], &pad) && pad <= 0 && hn_dim_known(syms, p->x->type.dim[s], &n) &&
+            hn_dim_known(syms, p->y->type.dim[s], &o) && (o - 1) * stride - pad + reach < n)
+            continue;
+        const hn_kv first = hn_kb_sub(b, hn_kb_muli(b, p->at[s], stride), hn_lower_dim(p->l, p->win.pad[s - 2]));
+        const hn_kv in = hn_kb_and(b, hn_kb_ge(b, first, hn_kb_i(b, 0)),
+                                   hn_kb_lt(b, hn_kb_addi(b, first, reach), hn_lower_dim(p->l, p->x->type.dim[s])));
+        inside = hn_kv_is(inside) ? hn_kb_and(b, inside, in) : in;
+    }
+    return inside;
+}
+
+static hn_kv finished(pool *p, hn_dtype t, int lanes, bool inside)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const hn_kv y = hn_kb_get(b, p->acc);
+    if (p->r->root->op == HN_OP_lp_pool) return root_of(p, y);
+    if (p->r->root->op != HN_OP_avg_pool) return y;
+    int64_t area = 1;
+    for (int i = 0; i < p->win.n; i++)
+        area *= p->kernel[i];
+    return hn_kb_div(b, y, inside ? hn_kb_like(b, y, (double)area) : divisor(p, t, lanes));
+}
+
+/* Every tap of the place under way, and the result into p->acc. */
+static void all_taps(pool *p, hn_dtype t, int lanes, hn_kv mask)
+{
+    hn_kb *b = hn_lower_kb(p->l);
+    const hn_kv inside = window_inside(p);
+    hn_kv at[HN_MAX_RANK] = { p->at[0], p->at[1] };
+    if (hn_kv_is(inside)) hn_kb_if(b, inside);
+    inner_taps(p, 2, at, 1, lanes, mask);
+    hn_kb_set(b, p->acc, finished(p, t, lanes, true));
+    if (!hn_kv_is(inside)) return;
+    hn_kb_else(b);
+    guarded_taps(p, lanes, mask);
+    hn_kb_set(b, p->acc, finished(p, t, lanes, false));
+    hn_kb_end(b);
 }
 
 static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
@@ -221,17 +296,15 @@ static void body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     if (p->dense >= 0) p->at[p->dense] = i;
     const hn_dtype t = hn_lower_compute_type(p->y->type.dtype);
     start(p, t, lanes);
-    all_taps(p, lanes, mask);
-    hn_kv y = hn_kb_get(b, p->acc);
-    if (p->r->root->op == HN_OP_avg_pool) y = hn_kb_div(b, y, divisor(p, t, lanes));
-    if (p->r->root->op == HN_OP_lp_pool) y = root_of(p, y);
+    all_taps(p, t, lanes, mask);
+    hn_lower_forget(p->l);
     hn_kidx idx;
     hn_kidx_init(&idx, p->y->type.rank, p->at);
     if (lanes > 1) {
         hn_kidx_vector(&idx, p->dense, lanes);
         idx.aligned = true;
     }
-    hn_lower_seed(p->l, p->y, y);
+    hn_lower_seed(p->l, p->y, hn_kb_get(b, p->acc));
     if (has_index(p->r)) seed_index(p, lanes);
     hn_lower_store(p->l, &idx, mask);
 }
@@ -248,18 +321,23 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     p.kernel = hn_attr_is(r->root, "kernel", &n);
     p.pad_end = hn_attr_is(r->root, "pad_end", &p.n_pad_end);
     p.dense = channels_dense(r) ? hn_loops_dense_axis(p.y) : p.y->type.rank - 1;
-    const uint32_t outer = hn_loops_all(p.y) & ~(1u << p.dense);
+    /* Places along a row share the division that finds the row. */
+    const int along = p.y->type.rank - 1;
+    const bool strip = p.dense != along && p.win.n > 1;
+    const uint32_t outer = hn_loops_all(p.y) & ~(1u << p.dense) & ~(strip ? 1u << along : 0);
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, p.y, outer));
     hn_loops_split(l, p.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), p.at);
+    if (strip) p.at[along] = hn_kb_forn(b, hn_lower_dim(l, p.y->type.dim[along]));
     hn_kb_vector_loop(b, hn_kb_i(b, 0), hn_lower_dim(l, p.y->type.dim[p.dense]), (int)prm[P_LANES], tail_of(r, t),
                       body, &p);
+    if (strip) hn_kb_end(b);
     hn_kb_end(b);
     return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
     .name = "pool_any_loop__cpu",
-    .rev = 3,
+    .rev = 4,
     .arch = HN_ARCH_X86_64,
     .portable = true,
     .fits = fits,
