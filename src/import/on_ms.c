@@ -399,3 +399,19 @@ hone_status hn_im_on_ms_qlinear_concat(hn_im_call *c)
     hn_value *y = hn_im_concat(c, axis, n, part);
     return done(c, hn_im_quantize_with(c, y, scalar(c, c->in[0]), scalar(c, c->in[1]), 0, HN_U8));
 }
+
+/* y = alpha * (a - za)(b - zb) sa sb + c * alpha sa sb, quantised where the result has a scale; b's lies along its columns. */
+hone_status hn_im_on_ms_qgemm(hn_im_call *c)
+{
+    static const int64_t turned[] = { 1, 0 };
+    hn_value *a = c->in[0], *b = c->in[3], *acc0 = hn_im_in(c, 6);
+    for (int i = 0; i < 6; i += 3)
+        if (c->in[i]->type.rank != 2)
+            return HN_IM_RAISE(c, HONE_E_SHAPE, "operand %d has rank %d, QGemm takes matrices", i, c->in[i]->type.rank);
+    if (hn_im_i(c, "transA", 0)) a = hn_transpose(c->b, a, turned);
+    if (hn_im_i(c, "transB", 0)) b = hn_transpose(c->b, b, turned);
+    hn_value *acc = hn_im_matmul_int(c, a, b, scalar(c, c->in[2]), scalar(c, c->in[5]));
+    if (acc && acc0) acc = hn_im_binary(c, HN_OP_add, acc, acc0);
+    hn_value *y = hn_im_scale_acc(c, acc, hn_im_scale(c, c->in[1], hn_im_f(c, "alpha", 1)), c->in[4]);
+    return y && hn_im_in(c, 7) ? narrow(c, y, 7) : done(c, y);
+}

@@ -1,4 +1,5 @@
 /* Ops of com.microsoft against the same sums spelled out in standard ops. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -142,6 +143,39 @@ TEST(quantised_elementwise)
     CHECK_EQ(n0, n1);
     for (int i = 0; i < n0; i++)
         CHECK_NEAR(a[i], b[i], 0);
+}
+
+static void product_scales(hn_str *g)
+{
+    hn_str z = { 0 };
+    scales(g);
+    g_floats(g, "u", "3", "0.5,0.25,0.125");
+    t_begin(&z, "w", I8, "3,4");
+    pb_bytes(&z, 9, "\x01\xfe\x7f\x04\x05\x80\x07\x08\x09\x0a\xf5\x0c", 12);
+    pb_msg(g, 5, &z);
+    t_begin(&z, "c", I32, "3");
+    pb_bytes(&z, 9, "\x05\0\0\0\xff\xff\xff\xff\x00\x01\0\0", 12);
+    pb_msg(g, 5, &z);
+    t_begin(&z, "v", I8, "3");
+    pb_bytes(&z, 9, "\0\0\0", 3);
+    pb_msg(g, 5, &z);
+}
+
+/* The bias is on the scale of the sums. */
+TEST(quantised_products)
+{
+    const spec one[] = { { "", "QuantizeLinear", "x,s,z", "" },
+                         { MS, "QGemm", "t0,s,z,w,u,v,c", "transB=i:1 alpha=f:2" } };
+    const spec plain[] = { { "", "QuantizeLinear", "x,s,z", "" },      { "", "DequantizeLinear", "t0,s,z", "" },
+                           { "", "DequantizeLinear", "w,u,v", "axis=i:0" }, { "", "Mul", "s,u", "" },
+                           { "", "DequantizeLinear", "c,t3", "axis=i:0" },  { "", "Gemm", "t1,t2,t4", "transB=i:1" },
+                           { "", "Add", "t5,t5", "" } };
+    const char *const shape[2] = { "2,4", "4" };
+    int n0, n1;
+    const double *a = run(t, one, 2, shape, product_scales, &n0), *b = run(t, plain, 7, shape, product_scales, &n1);
+    CHECK_EQ(n0, n1);
+    for (int i = 0; i < n0; i++)
+        CHECK_NEAR(a[i], b[i], 1e-6 * (1 + fabs(b[i])));
 }
 
 TEST(contrib_ops_of_unknown_use_are_refused)
