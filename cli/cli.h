@@ -31,6 +31,8 @@ typedef struct cli_options {
     hone_build_options build;
     hone_model_options model;
     const char *output, *reference_out, *positional, *engine;
+    char *const *word; /* every word that is no option; positional is the first */
+    int n_word;
     hone_profile profile[CLI_MAX_NAMED];
     int64_t profile_dim[CLI_MAX_NAMED][3][HONE_MAX_RANK];
     const char *input_name[CLI_MAX_NAMED], *input_file[CLI_MAX_NAMED]; /* name NULL: a .npz file that names inputs itself */
@@ -43,7 +45,7 @@ typedef struct cli_options {
     hone_accuracy accuracy[CLI_MAX_NAMED];
     int n_accuracy;
     double judge_bound, trial_timeout_s;
-    bool json, worker, dry_run, resume, verbose, names, judge_bounded;
+    bool json, worker, dry_run, resume, verbose, names, stats, judge_bounded;
 } cli_options;
 
 /** Parse argv (argv[0] is the subcommand). False: *ret_status holds the exit status (0 after --help). */
@@ -123,6 +125,8 @@ double *cli_sorted(const double *x, int n);
 /** hone bench with options that are parsed already. */
 int cli_bench_engine(const cli_options *o);
 int cli_bench_worker(void);
+/** hone knobs --stats over the models and trial stores that o->word names. */
+int cli_knob_stats(const cli_options *o);
 
 /** What hone trtexec reports beside the summary; paths are NULL for what is not exported. */
 typedef struct trt_report {

@@ -3,16 +3,17 @@
 
 #include <string.h>
 
+static const char *text_of(const cJSON *k, const char *key)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItem(k, key));
+    return s ? s : "";
+}
+
 static void print_knob(const cJSON *k)
 {
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(k, "name"));
-    const char *help = cJSON_GetStringValue(cJSON_GetObjectItem(k, "help"));
-    if (!help) help = cJSON_GetStringValue(cJSON_GetObjectItem(k, "doc"));
-    const cJSON *d = cJSON_GetObjectItem(k, "default"), *domain = cJSON_GetObjectItem(k, "domain");
-    char *dt = cJSON_PrintUnformatted(d), *dom = domain ? cJSON_PrintUnformatted(domain) : NULL;
-    printf("-%s=%s  %s\n    %s\n", name ? name : "?", dt ? dt : "?", dom ? dom : "", help ? help : "");
-    cJSON_free(dt);
-    cJSON_free(dom);
+    const bool node = strcmp(text_of(k, "scope"), "node") == 0, numbers = cJSON_IsTrue(cJSON_GetObjectItem(k, "changes_numbers"));
+    printf("-%s=%s  (%s)%s%s\n    %s\n", text_of(k, "name"), text_of(k, "default"), text_of(k, "domain"),
+           node ? ", may differ by node" : "", numbers ? ", changes numbers" : "", text_of(k, "doc"));
 }
 
 static bool wanted(const cJSON *k, const char *want)
@@ -34,6 +35,8 @@ static int run(int argc, char **argv)
     cli_options o;
     int status;
     if (!cli_parse(&cli_knobs, argc, argv, &o, &status)) return status;
+    if (o.stats && !o.n_word) return cli_misuse(&o, "--stats wants models or trial stores");
+    if (o.stats) return cli_knob_stats(&o);
     char *text = hone_knobs_json();
     if (!text) return HONE_E_NOMEM;
     if (o.json && !o.positional) {
@@ -59,6 +62,7 @@ static int run(int argc, char **argv)
 const cli_command cli_knobs = {
     "knobs", "list the compiler's knobs",
     "Usage: hone knobs [KNOB]\n"
+    "       hone knobs --stats MODEL.onnx|TRIALS.db ...\n"
     "Each with its default, its domain and what it decides. Set them with --set '-knob=value'; a setting for some nodes\n"
     "alone is -knob@/path/*=value.\n",
     run, CLI_KNOBS,

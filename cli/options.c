@@ -75,7 +75,7 @@ static const option_row rows[] = {
       "greatest temporary memory a kernel may take", NULL },
     { "timing-cache", "FILE", 0, BUILDS, TEXT, AT(build.timing_cache), 0, 0,
       "measured kernel times (default: in the cache folder)", NULL },
-    { "cache-dir", "DIR", 0, BUILDS, TEXT, AT(build.cache_dir), 0, 0, "compiled kernels (default: ~/.cache/hone)", NULL },
+    { "cache-dir", "DIR", 0, BUILDS | CLI_KNOBS, TEXT, AT(build.cache_dir), 0, 0, "compiled kernels (default: ~/.cache/hone)", NULL },
     { "budget", "S", 0, CLI_TUNE, REAL, AT(budget_s), 0, 0, "stop after S seconds; the default engine is built all the same", NULL },
     { "search", "EXPR", 0, CLI_TUNE, TEXT, AT(expression), 0, 0,
       "knobs and values to search, '-region:chain=[0|1] -layout:image=*'\n(default: all that are read)", NULL },
@@ -110,6 +110,8 @@ static const option_row rows[] = {
       "write every trial as one line of JSON (default: to standard output)", NULL },
     { "import", "FILE", 0, CLI_TRIALS, TEXT, AT(import_file), 0, 0,
       "take in such lines, all or none; trials that are there stay.\n'-' is standard input", NULL },
+    { "stats", NULL, 0, CLI_KNOBS, FLAG, AT(stats), 0, 0,
+      "which knobs the models read, how many engines they make of them, and\nwhat the trials of stores proved of them", NULL },
     { "names", NULL, 0, CLI_KNOBS, FLAG, AT(names), 0, 0, "names alone, one a line", NULL },
     { "json", NULL, 0, ALL, FLAG, AT(json), 0, 0, "one JSON object as the last line of standard output", NULL },
     { "verbose", NULL, 'v', BUILDS, FLAG, AT(verbose), 0, 0, "say what is timed and what was taken, and why", NULL },
@@ -371,13 +373,15 @@ bool cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, int 
     opterr = 0;
     while ((opt = getopt_long(argc, argv, s.shorts, s.longs, NULL)) != -1)
         if (!follow(c, o, &s, opt, argv, ret_status)) return false;
-    const int most = c->id & CLI_DOCTOR ? 0 : 1;
+    const int most = c->id & CLI_DOCTOR ? 0 : o->stats ? argc : 1;
     if (optind + most < argc) {
         *ret_status = cli_misuse(o, "\"%s\" is one word too many; hone %s --help says what it takes", argv[optind + most],
                                  c->name);
         return false;
     }
     o->positional = optind < argc ? argv[optind] : NULL;
+    o->word = argv + optind;
+    o->n_word = argc - optind;
     if (o->verbose) hone_set_log(to_stderr, NULL, HONE_LOG_VERBOSE);
     o->build.progress = cli_progress;
     return true;

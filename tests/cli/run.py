@@ -75,6 +75,13 @@ def main(work):
         check(" ".join(map(str, command[:2])), r.returncode == 0 and r.stdout, r)
     check("knobs", "region:chain" in hone("knobs", "--names").stdout.split())
     check("no such knob", hone("knobs", "nope").returncode == 2)
+    check("one knob", hone("knobs", "region:chain").stdout.startswith("-region:chain=1  (0|1), may differ by node"))
+    r = hone("knobs", "--stats", model, *cache, "--json")
+    rows = {k["name"]: k for k in last(r)["knobs"]} if r.returncode == 0 else {}
+    check("statistics of knobs", rows.get("pointwise:chunk", {}).get("engines", 0) > 0 and rows["gemm:mr"]["models"] == 0
+          and "core:threads" not in rows, r)
+    check("statistics of nothing", hone("knobs", "--stats").returncode == 2)
+    check("statistics of no model", hone("knobs", "--stats", work / "none.onnx").returncode != 0)
     check("no such command", hone("nope").returncode == 2)
     r = hone("build", work / "none.onnx", "--json")
     check("missing model", r.returncode == last(r)["error"]["status"] != 0, r)

@@ -260,6 +260,9 @@ def stores(work):
     r = hone("trials", store, "--export", lines)
     got = [json.loads(line) for line in lines.read_text().splitlines()]
     check("export", r.returncode == 0 and len(got) == 2 * 3 and {"route", "outcome", "key", "knobs"} <= set(got[0]), got)
+    r = hone("knobs", "--stats", store, "--json")
+    rows = {k["name"]: k for k in last_json(r.stdout)["knobs"]}
+    check("what trials say of knobs", rows["region:epilogue"]["models"] == 2 and rows["gemm:mr"]["models"] == 0, r.stdout[:300])
     r = hone("trials", work / "copy.db", "--import", lines, "--json")
     check("import", last_json(r.stdout) == {"added": 6}, r.stdout + r.stderr)
     r = hone("trials", work / "copy.db", "--import", "-", "--json", stdin=lines.read_text())
