@@ -36,7 +36,8 @@ typedef struct cli_options {
     hone_profile profile[CLI_MAX_NAMED];
     int64_t profile_dim[CLI_MAX_NAMED][3][HONE_MAX_RANK];
     const char *input_name[CLI_MAX_NAMED], *input_file[CLI_MAX_NAMED]; /* name NULL: a .npz file that names inputs itself */
-    int n_input;
+    const char *reference_name[CLI_MAX_NAMED], *reference_file[CLI_MAX_NAMED];
+    int n_input, n_reference;
     double seconds, warmup_s, budget_s, threshold;
     int iterations; /* runs of each stream; 0: for `seconds`, and `least` runs */
     int least, streams, max_trials;
@@ -96,6 +97,8 @@ const char *cli_npz_write(const char *path, const char *const *name, const hone_
 /* ---- tensors ---- */
 /** Inputs of a model by io index, from --input files and made-up values for the rest; *ret_note says what was made (malloc'd). */
 hone_status cli_model_inputs(const cli_options *o, hone_model *m, hone_tensor *ret, char **ret_note, hone_error **err);
+/** The --reference files of a model's outputs, by output; data stays NULL where there is none. Freed by the caller. */
+hone_status cli_model_references(const cli_options *o, const hone_model *m, hone_tensor *ret, hone_error **err);
 /** The files of --input alone: ret[i] stays empty where input i has none. */
 hone_status cli_model_files(const cli_options *o, const hone_model *m, hone_tensor *ret, hone_error **err);
 /** Bind inputs to a context: files, else made-up values, which are said on standard error. Tensors stay the caller's. */

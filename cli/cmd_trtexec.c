@@ -49,7 +49,7 @@ typedef struct flag {
 static const char by_model[] = "precision follows the model and the route: export the model in the types it is to run in";
 static const char no_cuda[] = "it is about a CUDA device, and the engine runs on this processor";
 static const char no_copies[] = "nothing is copied between host and device";
-static const char own_reference[] = "every trial is judged against the model evaluated in float64";
+static const char one_reference[] = "trials are judged on one set of inputs";
 static const char no_plugins[] = "there are no plugins";
 static const char no_strip[] = "engines hold their weights";
 
@@ -108,8 +108,8 @@ static const flag flags[] = {
     { "calibProfile", IGNORED, by_model, false },
     { "noTF32", IGNORED, "TF32 is never used", false },
     { "stronglyTyped", IGNORED, "models are always strongly typed", false },
-    { "loadRefOutputs", IGNORED, own_reference, false },
-    { "refPair", IGNORED, own_reference, false },
+    { "loadRefOutputs", SPECIAL, NULL, false },
+    { "refPair", IGNORED, one_reference, false },
     { "atol", IGNORED, "a share of elements is judged at the tuner's own tolerances", false },
     { "rtol", IGNORED, "a share of elements is judged at the tuner's own tolerances", false },
     { "saveAllEngines", IGNORED, "only the winner's engine is kept", false },
@@ -244,14 +244,16 @@ static bool take_shapes(plan *p, const char *list, int lo, int hi)
     return true;
 }
 
-static bool take_inputs(plan *p, const char *list)
+/* Inputs and references: "x:x.raw,mask:mask.raw" */
+static bool take_tensors(plan *p, const char *list, bool reference)
 {
     char *text = cli_keep(strdup(list)), *save = NULL, *name, *file, word[4096];
     if (!text) return false;
     for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         if (!split(item, &name, &file)) return false;
         snprintf(word, sizeof word, "%s=%s", name, file);
-        if (!add2(&p->tune, "--input", word) || !add2(&p->bench, "--input", word)) return false;
+        if (!add2(&p->tune, reference ? "--reference" : "--input", word)) return false;
+        if (!reference && !add2(&p->bench, "--input", word)) return false;
     }
     return true;
 }
@@ -365,7 +367,8 @@ static bool special(plan *p, const char *name, const char *v)
     if (strcmp(name, "optShapes") == 0) return take_shapes(p, v, 1, 1);
     if (strcmp(name, "maxShapes") == 0) return take_shapes(p, v, 2, 2);
     if (strcmp(name, "shapes") == 0) return take_shapes(p, v, 0, 2);
-    if (strcmp(name, "loadInputs") == 0) return take_inputs(p, v);
+    if (strcmp(name, "loadInputs") == 0) return take_tensors(p, v, /* reference= */ false);
+    if (strcmp(name, "loadRefOutputs") == 0) return take_tensors(p, v, /* reference= */ true);
     if (strcmp(name, "memPoolSize") == 0) return take_pools(p, v);
     if (strcmp(name, "workspace") == 0) return add2(&p->build, "--workspace", v);
     if (strcmp(name, "percentile") == 0) return take_percentiles(&p->report, v);

@@ -54,12 +54,13 @@ static int conclude(const cli_options *o, const char *report)
     return stopped ? HONE_E_CANCELLED : 0;
 }
 
-/* Files for some inputs; the others stay empty and are made up. */
-static hone_status given_inputs(const cli_options *o, hone_tensor *in, hone_error **err)
+/* Files for some inputs and outputs; the others stay empty, and are made up or evaluated. */
+static hone_status given_tensors(const cli_options *o, hone_tensor *in, hone_tensor *reference, hone_error **err)
 {
     hone_model *m = NULL;
     hone_status s = hone_model_load(o->positional, &o->model, &m, err);
     if (s == HONE_OK) s = cli_model_files(o, m, in, err);
+    if (s == HONE_OK) s = cli_model_references(o, m, reference, err);
     hone_model_free(m);
     return s;
 }
@@ -93,11 +94,13 @@ static int run(int argc, char **argv)
     t.trial_memory_bytes = o.trial_memory_bytes;
     t.seed = (uint64_t)o.seed;
     t.dry_run = o.dry_run;
-    hone_tensor in[CLI_MAX_IO] = { 0 };
-    if (o.n_input && given_inputs(&o, in, &err)) return cli_fail(&o, err);
+    hone_tensor in[CLI_MAX_IO] = { 0 }, reference[CLI_MAX_IO] = { 0 };
+    if ((o.n_input || o.n_reference) && given_tensors(&o, in, reference, &err)) return cli_fail(&o, err);
     if (o.n_input) t.input = in;
+    if (o.n_reference) t.reference = reference;
     const hone_status s = hone_tune(o.positional, &o.model, &t, o.output, &r, &err);
     cli_free_tensors(in, CLI_MAX_IO);
+    cli_free_tensors(reference, CLI_MAX_IO);
     if (s) return cli_fail(&o, err);
     const int end = conclude(&o, hone_report_json(r));
     hone_report_free(r);

@@ -40,6 +40,7 @@ static const char *take_input(cli_options *o, const char *v);
 static const char *take_route(cli_options *o, const char *v);
 static const char *take_exact(cli_options *o, const char *v);
 static const char *take_accuracy(cli_options *o, const char *v);
+static const char *take_reference(cli_options *o, const char *v);
 
 #define AT(field) offsetof(cli_options, field)
 
@@ -84,6 +85,9 @@ static const option_row rows[] = {
       "accuracy bound; may be repeated. rel_l2, l0, l1, l2, linf: at most;\ncosine, snr (dB): at least. Without any, knobs that "
       "change numbers stay",
       take_accuracy },
+    { "reference", "NAME=FILE", 0, CLI_TUNE, OTHER, 0, 0, 0,
+      "what an output should be, as --input takes files; the others are\nevaluated in float64",
+      take_reference },
     { "threshold", "X", 0, CLI_TUNE, REAL, AT(threshold), 0, 0, "the same as --accuracy rel_l2=X, or the metric of --metric", NULL },
     { "metric", "NAME", 0, CLI_TUNE, TEXT, AT(metric), 0, 0, "what --threshold bounds (default rel_l2)", NULL },
     { "judge", "COMMAND", 0, CLI_TUNE, TEXT, AT(judge), 0, 0,
@@ -187,6 +191,19 @@ static const char *take_input(cli_options *o, const char *text)
     o->input_name[o->n_input] = name;
     o->input_file[o->n_input++] = eq ? eq + 1 : text;
     return !eq || name ? NULL : "there is no memory for it";
+}
+
+static const char *take_reference(cli_options *o, const char *text)
+{
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text) return "it is not NAME=FILE";
+    if (o->n_reference == CLI_MAX_NAMED) return "there are too many of them";
+    const char *name = cli_text("%.*s", (int)(eq - text), text);
+    for (int i = 0; name && i < o->n_reference; i++)
+        if (strcmp(o->reference_name[i], name) == 0) return "that output has a file already";
+    o->reference_name[o->n_reference] = name;
+    o->reference_file[o->n_reference++] = eq + 1;
+    return name ? NULL : "there is no memory for it";
 }
 
 /* METRIC=BOUND or METRIC:OUTPUT=BOUND; output names may hold colons and equals signs. "judge" bounds --judge's number. */

@@ -89,7 +89,7 @@ static const char *raw_read(const cli_options *o, const hone_io *io, FILE *f, ho
     size_t n = 1;
     for (int a = 0; a < io->rank; a++) {
         t.dim[a] = p && p->rank == io->rank ? p->opt[a] : io->dim[a];
-        if (t.dim[a] < 0) return cli_text("it is no .npy file and axis %d of the input is open: give --shape", a);
+        if (t.dim[a] < 0) return cli_text("it is no .npy file and axis %d is open: give --shape", a);
         if (__builtin_mul_overflow(n, (size_t)t.dim[a], &n)) return "its shape is too large";
     }
     if (n > SIZE_MAX / 64) return "its shape is too large";
@@ -100,7 +100,7 @@ static const char *raw_read(const cli_options *o, const hone_io *io, FILE *f, ho
     const size_t got = fread(t.data, 1, t.bytes, f);
     if (got != t.bytes || fgetc(f) != EOF) {
         free(t.data);
-        return cli_text("it is no .npy file and has %s than the %zu bytes of the input", got < t.bytes ? "less" : "more",
+        return cli_text("it is no .npy file and has %s than the %zu bytes of its tensor", got < t.bytes ? "less" : "more",
                         t.bytes);
     }
     *ret = t;
@@ -168,6 +168,38 @@ hone_status cli_model_files(const cli_options *o, const hone_model *m, hone_tens
     if (s == HONE_OK) s = check_names(o, &in, err);
     for (int i = 0; s == HONE_OK && i < in.n; i++) s = file_input(o, &in.at[i], &ret[in.index[i]], err);
     return s;
+}
+
+static int find_output(const hone_model *m, const char *name, hone_io *ret)
+{
+    int output = 0;
+    for (int i = 0; i < hone_model_io_count(m); i++) {
+        if (hone_model_io(m, i, ret, NULL) || !ret->is_output) continue;
+        if (strcmp(ret->name, name) == 0) return output;
+        output++;
+    }
+    return -1;
+}
+
+hone_status cli_model_references(const cli_options *o, const hone_model *m, hone_tensor *ret, hone_error **err)
+{
+    if (o->n_reference && hone_model_io_count(m) > CLI_MAX_IO) {
+        *err = cli_error("--reference: the model has more than %d inputs and outputs", CLI_MAX_IO);
+        return HONE_E_INVALID;
+    }
+    for (int i = 0; i < o->n_reference; i++) {
+        hone_io io;
+        const int k = find_output(m, o->reference_name[i], &io);
+        if (k < 0) {
+            *err = cli_error("--reference: there is no output \"%s\"", o->reference_name[i]);
+            return HONE_E_INVALID;
+        }
+        const char *why = any_read(o, &io, o->reference_file[i], &ret[k]);
+        if (!why) continue;
+        *err = hone_error_create(HONE_E_IO, cli_text("reference \"%s\" from \"%s\": %s", io.name, o->reference_file[i], why));
+        return HONE_E_IO;
+    }
+    return HONE_OK;
 }
 
 hone_status cli_model_inputs(const cli_options *o, hone_model *m, hone_tensor *ret, char **ret_note, hone_error **err)

@@ -373,10 +373,11 @@ typedef struct hone_tune_options {
     int n_accuracy;
     const char *judge;            /* shell command: gets a folder with the outputs (.npy files, outputs.json names them) as its */
     double judge_bound;           /* last word, and the last number that it prints must be at most this; NULL: none */
+    const hone_tensor *reference; /* one an output of the model: what it should be; data NULL, or NULL: evaluated in float64 */
 } hone_tune_options;
 #define HONE_TUNE_OPTIONS_INIT                                                                                   \
     { sizeof(hone_tune_options), HONE_BUILD_OPTIONS_INIT, NULL, NULL, 0, 0, NULL, false, NULL, 0, 0, 0, 0, false, NULL, NULL, 0, \
-      NULL, 0 }
+      NULL, 0, NULL }
 
 /**
  * Search build routes by measuring whole engines; write the proven winner (or the default, when nothing is proven faster).

@@ -120,13 +120,48 @@ static bool eval_step(void *user, int done, int total)
     return hn_api_step(user, "evaluate", done, total);
 }
 
+static bool is_given(const hone_tune_options *o, int output)
+{
+    return o->reference && o->reference[output].data;
+}
+
+/* A reference of the caller's in an output's place. */
+static hone_status take_reference(const hone_model *m, const hone_tensor *given, int i, data *d, hn_diag *dg)
+{
+    const hn_tdesc *want = &m->g->out[i].value->type;
+    const char *name = m->g->out_name[i];
+    hn_tensor x;
+    HN_TRY(hn_api_tensor_check(given, "a reference", dg));
+    hn_api_tensor(given, &x);
+    if (x.type.rank != want->rank) return HN_RAISE(dg, HONE_E_SHAPE, "the reference of output \"%s\" has rank %d, the output %d", name,
+                                                   x.type.rank, want->rank);
+    for (int k = 0; k < want->rank; k++)
+        if (hn_dim_is_const(want->dim[k]) && want->dim[k] != x.type.dim[k])
+            return HN_RAISE(dg, HONE_E_SHAPE, "axis %d of the reference of output \"%s\" is %lld, of the output %lld", k, name,
+                            (long long)x.type.dim[k], (long long)want->dim[k]);
+    if (hn_dtype_is_float(x.type.dtype) != hn_dtype_is_float(want->dtype))
+        return HN_RAISE(dg, HONE_E_TYPE, "the reference of output \"%s\" is %s, the output %s", name, hn_dtype_name(x.type.dtype),
+                        hn_dtype_name(want->dtype));
+    hn_tensor_done(&d->want[i]);
+    hn_tensor_done(&d->own[i]);
+    d->want[i] = x;
+    return HONE_OK;
+}
+
 /* Both runs are needed whatever the budget says: without them no engine can be judged. */
-static hone_status evaluate(hone_model *m, data *d, hn_api_progress *progress, hn_diag *dg)
+static hone_status evaluate(hone_model *m, const hone_tune_options *opts, data *d, hn_api_progress *progress, hn_diag *dg)
 {
     hn_eval_opts o = { .mode = HN_EVAL_F64, .progress = eval_step, .user = progress };
-    HN_TRY(hn_eval_run(m->g, &o, d->x, d->want, dg));
-    o.mode = HN_EVAL_OWN;
-    return hn_eval_run(m->g, &o, d->x, d->own, dg);
+    int n_given = 0;
+    for (int i = 0; i < d->n_out; i++) n_given += is_given(opts, i);
+    if (n_given < d->n_out) {
+        HN_TRY(hn_eval_run(m->g, &o, d->x, d->want, dg));
+        o.mode = HN_EVAL_OWN;
+        HN_TRY(hn_eval_run(m->g, &o, d->x, d->own, dg));
+    }
+    for (int i = 0; i < d->n_out; i++)
+        if (is_given(opts, i)) HN_TRY(take_reference(m, &opts->reference[i], i, d, dg));
+    return HONE_OK;
 }
 
 static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *d, hn_api_progress *progress, hn_diag *dg)
@@ -146,7 +181,7 @@ static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *
     for (int i = 0; i < d->n_in; i++) {
         hn_api_tensor(o->input && o->input[i].data ? &o->input[i] : &d->in[i], &d->x[i]);
     }
-    return evaluate(m, d, progress, dg);
+    return evaluate(m, o, d, progress, dg);
 }
 
 static void free_data(data *d)

@@ -148,6 +148,8 @@ static void print_key(const hn_tuner *t, const hn_tensor *in, hn_str *key)
     hn_target_detect(&target, false);
     hn_hasher_init(&h);
     for (int i = 0; i < t->g->n_in; i++) hn_hasher_bytes(&h, in[i].data, in[i].bytes);
+    for (int i = 0; i < t->g->n_out; i++)
+        if (!t->own[i].data) hn_hasher_bytes(&h, t->want[i].data, t->want[i].bytes); /* somebody's own reference */
     hn_str_addf(key, "%s", hn_digest_text(t->o->model_digest, d));
     hn_str_addf(key, " %s", hn_digest_text(hn_target_fingerprint(&target), d));
     hn_str_addf(key, " %s %d", hn_digest_text(hn_knob_registry_digest(), d), t->o->threads);

@@ -86,7 +86,8 @@ typedef struct hn_tune_result {
 /**
  * Tune. The engine at engine_path is always the best that is proven so far; it is replaced whole.
  *
- * in: the graph's inputs; want, own: its outputs evaluated in double and in its own dtypes. read: knobs that a default build
+ * in: the graph's inputs; want, own: its outputs evaluated in double and in its own dtypes (own without data: want is somebody's
+ * reference and says where NaN and infinities belong). read: knobs that a default build
  * reads, for a dry run; otherwise the builds themselves say what they read. The default build is made whatever the budget says;
  * the budget ends everything after it.
  *

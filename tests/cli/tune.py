@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -172,6 +173,25 @@ def bounds(work):
     check("a command without a bound", p.tune("--judge", "true")[0] == 2)
 
 
+def references(work):
+    """Somebody's own reference goes before evaluation; without any evaluation where all are given."""
+    p = Place(work, onnx_bytes.relu((2, 3)))
+    (work / "x.raw").write_bytes(struct.pack("<6f", -1, 2, -3, 4, -5, 6))
+    (work / "good.raw").write_bytes(struct.pack("<6f", 0, 2, 0, 4, 0, 6))
+    (work / "bad.raw").write_bytes(struct.pack("<6f", 0, 2, 0, 4, 0, 7))
+    args = ["--input", f"x={work / 'x.raw'}", "--budget", 0.01, "--accuracy", "linf=0.5"]
+    status, r, text = p.tune(*args, "--reference", f"y={work / 'good.raw'}")
+    check("a reference", status == 0 and r["err"] == 0, text)
+    status, r, text = p.tune(*args, "--reference", f"y={work / 'bad.raw'}")
+    check("another reference", status == 17 and "linf is 1" in text, text)
+    status, r, text = p.tune(*args, "--reference", f"z={work / 'bad.raw'}")
+    check("a reference of nothing", status == 2 and '"z"' in text, text)
+    r = hone("trtexec", f"--onnx={p.model}", f"--saveEngine={work / 't.hone'}", f"--loadInputs=x:{work / 'x.raw'}",
+             f"--loadRefOutputs=y:{work / 'bad.raw'}", "--tuneBuildRoutes=-region:chain=[0|1]", "--accuracyThreshold=0.1",
+             f"--timingCacheFile={work / 'times'}", f"--tuningCacheFile={work / 'trt.db'}")
+    check("trtexec's references and losses", r.returncode == 17 and "l0 is 0.167" in r.stderr, r.stdout + r.stderr)
+
+
 # ---- accidents ----
 def accidents(work):
     """Each is an outcome with its reason, never the winner, never run again."""
@@ -304,7 +324,7 @@ def equal_races(work, n):
 def main(work):
     if ARGS.equal_races:
         return equal_races(work, ARGS.equal_races)
-    for part in (strategies, again, one_engine, bounds, accidents, kills, interrupts, budgets, stores):
+    for part in (strategies, again, one_engine, bounds, references, accidents, kills, interrupts, budgets, stores):
         if ARGS.only in part.__name__:
             t0 = time.time()
             part(work / part.__name__)
