@@ -5,8 +5,8 @@
  *
  * The scale may stand on the queries, the keys or the scores, as product or quotient. The keys may have been turned by any
  * transpose, also with heads merged into the batch meanwhile, and repeated for grouped queries. Masks may be added (twice), or
- * selected; a soft cap may come first; where(is_nan(w), 0, w) may follow. Heads may stand in an axis of their own, or not be
- * there. Not exact: the scale is applied once, to the scores, which halves then keep in f32.
+ * selected; a soft cap may come first; where(is_nan(w), 0, w) may follow. Heads may stand in an axis of their own, be merged
+ * into the batch everywhere but around the mask, or not be there. Not exact: the scale is applied once, to the scores, which halves then keep in f32.
  */
 #include "pass/found.h"
 
@@ -23,6 +23,7 @@ typedef struct form {
     double scale, cap, hide;
     int64_t rows;
     int rank;
+    hn_dim lead[2];    /* batch and heads that the mask sees where operands have them merged; 0: they have not */
     int n_core;        /* found nodes up to the product that makes the scores; operands stand behind */
 } form;
 
@@ -124,6 +125,14 @@ static bool scaled_product(hn_found *f, hn_value *v, form *m)
     return true;
 }
 
+/* [b*h,s,t] and [b,h,s,t] */
+static bool merges_heads(hn_symtab *t, const hn_value *merged, const hn_value *split)
+{
+    const hn_tdesc *a = &merged->type, *b = &split->type;
+    return a->rank == 3 && b->rank == 4 && a->dim[1] == b->dim[2] && a->dim[2] == b->dim[3] &&
+           hn_dim_mul(t, b->dim[0], b->dim[1]) == a->dim[0];
+}
+
 /* c tanh(x / c) */
 static bool capped(hn_found *f, hn_value *v, form *m)
 {
@@ -133,6 +142,16 @@ static bool capped(hn_found *f, hn_value *v, form *m)
     hn_value *arg = hn_in(hn_producer(t), 0);
     if (hn_found_with_scalar(f, arg, HN_OP_div, &x, &by)) return by == m->cap && scaled_product(f, x, m);
     return hn_found_with_scalar(f, arg, HN_OP_mul, &x, &by) && (float)by == (float)(1 / m->cap) && scaled_product(f, x, m);
+}
+
+/* v [b,h,s,t] = reshape(scores [b*h,s,t]) */
+static bool split_heads(hn_found *f, hn_value *v, form *m)
+{
+    const hn_node *n = hn_found_op(f, v, HN_OP_reshape);
+    if (!n || !merges_heads(v->graph->syms, hn_in(n, 0), v) || !scaled_product(f, hn_in(n, 0), m)) return false;
+    m->lead[0] = v->type.dim[0];
+    m->lead[1] = v->type.dim[1];
+    return true;
 }
 
 /* The first of the ways that matches; what the others left behind is undone. */
@@ -151,7 +170,7 @@ static bool either(hn_found *f, hn_value *v, form *m, const way *ways, int n)
 
 static bool unmasked(hn_found *f, hn_value *v, form *m)
 {
-    return either(f, v, m, (const way[]){ scaled_product, capped }, 2);
+    return either(f, v, m, (const way[]){ scaled_product, capped, split_heads }, 3);
 }
 
 static bool selected(hn_found *f, hn_value *v, form *m)
@@ -178,6 +197,14 @@ static bool added(hn_found *f, hn_value *v, form *m)
         m->n_mask--;
     }
     return false;
+}
+
+/* v [b*h,s,t] = reshape(masked scores [b,h,s,t]) */
+static bool merged_heads(hn_found *f, hn_value *v, form *m)
+{
+    const hn_node *n = hn_found_op(f, v, HN_OP_reshape);
+    if (!n || !merges_heads(v->graph->syms, v, hn_in(n, 0))) return false;
+    return either(f, hn_in(n, 0), m, (const way[]){ selected, added }, 2) && m->lead[0];
 }
 
 /* where(is_nan(w), 0, w) */
@@ -209,7 +236,7 @@ static bool match(hn_found *f, const hn_node *n, form *m)
     int axis;
     if (!softmax || !hn_axis_resolve(hn_attr_i(softmax, "axis"), w->type.rank, &axis) || axis != w->type.rank - 1) return false;
     hn_value *scores = hn_found_through_widening(f, hn_in(softmax, 0));
-    if (!either(f, scores, m, (const way[]){ scaled_product, capped, selected, added }, 4)) return false;
+    if (!either(f, scores, m, (const way[]){ scaled_product, capped, selected, added, merged_heads }, 5)) return false;
     peel_scale(f, &m->q, &m->scale);
     peel_keys(f, m);
     peel_groups(m);
@@ -228,6 +255,7 @@ static bool heads_fit(hn_symtab *t, hn_dim q, hn_dim k)
 static bool fits(hn_symtab *t, const form *m, const hn_tdesc *y)
 {
     const hn_tdesc *q = &m->q->type, *k = &m->k->type, *v = &m->v->type;
+    if (m->lead[0] && m->rank != 3) return false;
     if (m->rank < 2 || m->rank > 4 || q->rank != m->rank || k->rank != m->rank || v->rank != m->rank) return false;
     if (q->dtype != y->dtype || k->dtype != y->dtype || v->dtype != y->dtype || !hn_dtype_is_float(y->dtype)) return false;
     for (int i = 0; i < m->rank - 2; i++) {
@@ -237,18 +265,19 @@ static bool fits(hn_symtab *t, const form *m, const hn_tdesc *y)
     }
     for (int i = 0; i < m->n_mask; i++) {
         const hn_dtype d = m->mask[i]->type.dtype;
-        if (m->mask[i]->type.rank > m->rank || (d != y->dtype && (d != HN_BOOL || m->n_mask > 1))) return false;
+        if (m->mask[i]->type.rank > (m->lead[0] ? 4 : m->rank) || (d != y->dtype && (d != HN_BOOL || m->n_mask > 1))) return false;
     }
     return true;
 }
 
 /* ---- building ---- */
-/* [b,s,d] as [b,1,s,d], [s,d] as [1,1,s,d]. */
-static hn_value *with_heads(hn_builder *b, hn_value *x, int rank)
+/* [b*h,s,d] as [b,h,s,d], [b,s,d] as [b,1,s,d], [s,d] as [1,1,s,d]. */
+static hn_value *with_heads(hn_builder *b, hn_value *x, const form *m)
 {
-    if (!x || rank == 4) return x;
+    if (!x || m->rank == 4) return x;
     const hn_tdesc t = x->type;
-    if (rank == 2) return hn_reshape(b, x, 4, (hn_dim[]){ 1, 1, t.dim[0], t.dim[1] });
+    if (m->lead[0]) return hn_reshape(b, x, 4, (hn_dim[]){ m->lead[0], m->lead[1], t.dim[1], t.dim[2] });
+    if (m->rank == 2) return hn_reshape(b, x, 4, (hn_dim[]){ 1, 1, t.dim[0], t.dim[1] });
     return hn_reshape(b, x, 4, (hn_dim[]){ t.dim[0], 1, t.dim[1], t.dim[2] });
 }
 
@@ -266,13 +295,13 @@ static hn_value *build_mask(hn_builder *b, const form *m)
     hn_value *x = m->n_mask ? m->mask[0] : NULL;
     if (m->n_mask == 2) x = hn_b2(b, HN_OP_add, m->mask[1], x, HN_NO_ATTRS);
     if (m->hides) x = hn_b1(b, HN_OP_not, x, HN_NO_ATTRS);
-    return x && m->rank == 3 && x->type.rank == 3 ? with_heads(b, x, 3) : x;
+    return x && m->rank == 3 && x->type.rank == 3 && !m->lead[0] ? with_heads(b, x, m) : x;
 }
 
 static hn_value *build(hn_builder *b, const form *m, const hn_tdesc *y)
 {
     hn_value *k = m->turned ? turn_back(b, m->k) : m->k, *mask = build_mask(b, m);
-    hn_value *in[4] = { with_heads(b, m->q, m->rank), with_heads(b, k, m->rank), with_heads(b, m->v, m->rank), mask };
+    hn_value *in[4] = { with_heads(b, m->q, m), with_heads(b, k, m), with_heads(b, m->v, m), mask };
     const hn_attr_set attrs[] = { HN_A_F("scale", m->scale), HN_A_F("softcap", m->cap), HN_A_F("hide", m->hide),
                                   HN_A_I("rows", m->rows), { .name = NULL } };
     const hn_node *n = hn_build(b, HN_OP_attention, mask ? 4 : 3, in, attrs, 1);

@@ -93,6 +93,25 @@ TEST(fuse_attention_fires_on_masks)
     CHECK_EQ(hn_attr_f(fires(t, text[4]), "hide"), -1e9);
 }
 
+/* Operands with heads merged into the batch, scores split for the mask alone: [b*h,s,t] -> [b,h,s,t] -> [b*h,s,t]. */
+TEST(fuse_attention_fires_on_merged_heads)
+{
+#define MERGED "in q f32[6,5,4]  in k f32[6,7,4]  in v f32[6,7,3]  in m f32[2,1,1,7]  in m3 f32[3,5,7]  in c bool[2,1,5,7]\n" \
+               "const low f32[] = {-inf}  const a f32[] = {0.5}\nqa = mul(q, a)\nkt = transpose(k) {perm=[0,2,1]}\ns = matmul(qa, kt)\n" \
+               "s4 = reshape(s) {dim=[2,3,5,7]}\n"
+#define MERGE "z = reshape(z4) {dim=[6,5,7]}\nw = softmax(z)\ny = matmul(w, v)\nout y"
+    const hn_node *n = fires(t, MERGED "z4 = add(s4, m)\n" MERGE);
+    CHECK_EQ(hn_in(n, 0)->type.dim[1], 3);
+    CHECK_EQ(hn_attr_f(n, "scale"), 0.5);
+    fires(t, MERGED "x4 = add(s4, m)\nz4 = add(x4, m3)\n" MERGE);
+    fires(t, MERGED "z4 = select(c, s4, low)\n" MERGE);
+    hn_graph *g;
+    CHECK_EQ(hn_test_pass(t, "fuse_attention", MERGED "z4 = add(s4, m)\n" MERGE "\nout z4", &g), 0);
+    /* split elsewhere */
+    CHECK_EQ(hn_test_pass(t, "fuse_attention", MERGED "in m4 f32[7,5]\nsx = reshape(s) {dim=[2,3,7,5]}\nz4 = add(sx, m4)\nz = reshape(z4) {dim=[6,5,7]}\n"
+                          "w = softmax(z)\ny = matmul(w, v)\nout y", &g), 0);
+}
+
 TEST(fuse_attention_takes_softmax_in_f32)
 {
     hn_graph *g;
