@@ -6,7 +6,7 @@
 static const hn_pipeline_step default_steps[] = {
     /* What the model says twice, in roundabout ways, or for nothing. */
     { "fold_if", 0 }, { "unroll_loop", 0 }, { "quantized", 0 }, { "drop_requantize", 0 }, { "fold_sequence", 0 },
-    { "fold_constants", 0 }, { "fold_dims", 0 }, { "fold_identity", 0 },
+    { "fold_constants", 0 }, { "fold_dims", 0 }, { "fold_identity", 0 }, { "drop_outputs", 0 }, { "merge_broadcast", 0 }, { "drop_zero_state", 0 }, { "regroup_transpose", 0 },
     { "fold_neutral", 0 }, { "merge_reshape", 0 }, { "merge_cast", 0 }, { "merge_slice", 0 }, { "slice_gather", 0 },
     { "slice_concat", 0 }, { "merge_concat", 0 }, { "merge_equal", 0 },
     { "fuse_layer_norm", 1 }, { "fuse_rms_norm", 1 }, { "fuse_softmax", 1 }, { "fuse_attention", 1 },

@@ -152,7 +152,7 @@ TEST(random_graphs_keep_results)
         "fold_constants", "fold_identity", "fold_neutral", "fold_unit_axes", "merge_equal", "merge_reshape", "merge_cast",
         "merge_slice", "merge_concat", "merge_clip", "merge_transpose", "slice_gather", "slice_concat", "drop_broadcast",
         "cheaper_math", "sink_transpose", "sink_reshape", "transpose_operand", "absorb_scale", "absorb_bias", "absorb_input",
-        "absorb_pad", "expand_composites",
+        "absorb_pad", "expand_composites", "merge_broadcast", "regroup_transpose",
     };
     fires f = { .n = 0 };
     for (uint64_t seed = 0; seed < how_many(); seed++)

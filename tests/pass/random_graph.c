@@ -140,6 +140,11 @@ static hn_value *turned(maker *m, hn_value *x)
     return hn_transpose(&m->b, x, perm);
 }
 
+static hn_value *turned_twice(maker *m, hn_value *x)
+{
+    return turned(m, reshaped(m, turned(m, x)));
+}
+
 static hn_value *sliced(maker *m, hn_value *x)
 {
     hn_dim start[HN_MAX_RANK], dim[HN_MAX_RANK];
@@ -247,7 +252,7 @@ typedef hn_value *make_fn(maker *m, hn_value *x);
 static hn_value *next_value(maker *m)
 {
     static make_fn *const make[] = { unary, binary, binary, binary, with_constant, with_constant, choice, casts, reshaped,
-                                     reshaped, turned, turned, sliced, joined, gathered, padded, spread, reduced, product,
+                                     reshaped, turned, turned_twice, sliced, joined, gathered, padded, spread, reduced, product,
                                      convolved };
     return make[below(m, HN_COUNT(make))](m, pick(m));
 }

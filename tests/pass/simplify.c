@@ -61,6 +61,15 @@ TEST(views_fire)
                            "y = conv(r, w) {stride=[1,1], dilation=[1,1], pad_begin=[0,0], pad_end=[0,0]}\nout y", HN_OP_pad, 1 },
         { "hoist_reshape", "in x f32[2,1,3,4]  const w f32[2,3,1]\np = pad(x) {before=[0,0,0,1], after=[0,0,0,0]}\nr = reshape(p) {dim=[2,3,5]}\n"
                            "y = conv(r, w) {stride=[1], dilation=[1], pad_begin=[0], pad_end=[0]}\nout y", HN_OP_reshape, 1 },
+        { "merge_broadcast", "in x f32[1,3]\nb = broadcast(x) {dim=[2,6,3]}\ny = slice(b) {start=[1,4,0], step=[1,-1,1], dim=[1,4,3]}\nout y", HN_OP_slice, 0 },
+        { "merge_broadcast", "sym n\nin x f32[1,3]  in z f32[n]\nb = broadcast(x) {dim=[n,3]}\ny = broadcast(b) {dim=[2,n,3]}\nout y", HN_OP_broadcast, 1 },
+        { "merge_broadcast", "in x f32[1]\nb = broadcast(x) {dim=[2,6]}\nr = reshape(b) {dim=[3,4]}\ny = transpose(r) {perm=[1,0]}\nout y", HN_OP_transpose, 0 },
+        { "drop_zero_state", "sym n [1,2,4]\nin x f32[3,n,2]  const w f32[1,8,2]  const r f32[1,8,2]  const z f32[] = {0}\n"
+                             "h = broadcast(z) {dim=[1,n,2]}\ny, yh, yc = lstm(x, w, r, _, _, h, h) {hidden=2}\nout y", HN_OP_broadcast, 0 },
+        { "regroup_transpose", "sym s\nsym b\nin x f32[s,2,b,3]\nt = transpose(x) {perm=[0,2,1,3]}\nr = reshape(t) {dim=[s,b,6]}\ny = transpose(r) {perm=[1,0,2]}\nout y",
+          HN_OP_transpose, 1 },
+        { "regroup_transpose", "in x f32[4,6,3]\nt = transpose(x) {perm=[2,0,1]}\nr = reshape(t) {dim=[3,2,2,6]}\ny = transpose(r) {perm=[2,3,1,0]}\nout y", HN_OP_transpose, 1 },
+        { "regroup_transpose", "in x f32[6,4,3]\nt = transpose(x) {perm=[1,0,2]}\nr = reshape(t) {dim=[2,2,18]}\ny = transpose(r) {perm=[2,0,1]}\nz = neg(y)\nout z", HN_OP_transpose, 1 },
         { "fold_unit_axes", "in x f32[3,1,2]\ny = reduce_max(x) {axes=[1], keepdims=0}\nout y", HN_OP_reduce_max, 0 },
         { "fold_unit_axes", "in x f32[3,1,2]\ny = reduce_sum(x) {axes=[1], keepdims=1}\nz = neg(y)\nout z", HN_OP_reduce_sum, 0 },
         { "drop_broadcast", "in x f32[4]  in z f32[3,4]\nb = broadcast(x) {dim=[3,4]}\ny = add(b, z)\nout y", HN_OP_broadcast, 0 },
@@ -94,6 +103,12 @@ TEST(views_do_not_fire)
                            "c = reduce_sum(r) {axes=[1]}\ny = conv(c, w) {stride=[1], dilation=[1], pad_begin=[0], pad_end=[0]}\nout y" },
         { "hoist_reshape", "in x f32[4]  const w f32[2,2,1]\np = pad(x) {before=[2], after=[2]}\nr = reshape(p) {dim=[1,2,4]}\n"
                            "y = conv(r, w) {stride=[1], dilation=[1], pad_begin=[0], pad_end=[0]}\nout y" },
+        { "merge_broadcast", "in x f32[1,3]\nb = broadcast(x) {dim=[6,3]}\ny = slice(b) {start=[1,1], step=[1,1], dim=[4,2]}\nout y" },
+        { "merge_broadcast", "in x f32[1,3]\nb = broadcast(x) {dim=[6,3]}\ny = reshape(b) {dim=[9,2]}\nout y" },
+        { "drop_zero_state", "in x f32[3,1,2]  const w f32[1,8,2]  const r f32[1,8,2]  const h f32[1,1,2] = {0,1}\n"
+                             "y, yh, yc = lstm(x, w, r, _, _, h, h) {hidden=2}\nout y" },
+        { "regroup_transpose", "in x f32[4,6]\nt = transpose(x) {perm=[1,0]}\nr = reshape(t) {dim=[8,3]}\ny = transpose(r) {perm=[1,0]}\nout y" }, /* across axes */
+        { "regroup_transpose", "in x f32[2,3,4]\nt = transpose(x) {perm=[1,0,2]}\nr = reshape(t) {dim=[3,8]}\ny = transpose(r) {perm=[1,0]}\nout y\nout t" },
         { "fold_unit_axes", "in x f32[3,1,2]\ny = reduce_max(x) {axes=[0,1]}\nout y" },
         { "drop_broadcast", "in x f32[4]  in z f32[1,4]\nb = broadcast(x) {dim=[3,4]}\ny = add(b, z)\nout y" },
         { "drop_broadcast", "in a f32[2,3,4]  in w f32[1,5]\nb = broadcast(w) {dim=[2,4,5]}\ny = matmul(a, b)\nout y" },
