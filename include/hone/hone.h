@@ -341,7 +341,11 @@ HONE_API hone_status hone_compare(const hone_tensor *got, const hone_tensor *wan
                                   hone_difference *ret, hone_error **err);
 
 /* ---- this machine ---- */
-/** Processor, features, caches, measured peaks, compiler worker, cache folder, devices, as JSON. Free with hone_string_free. */
+/**
+ * Processor, features, caches, measured peaks, cache folder, devices, as JSON. "findings" lists what is wrong: each with "grade"
+ * ("broken": models cannot be built or kept; "slow"), "what", "why" and "todo"; "broken" counts those of that grade. An engine of
+ * one operation is built to see that the compiler works. Free with hone_string_free.
+ */
 HONE_API hone_status hone_doctor_json(char **ret, hone_error **err);
 
 /* ---- tuning ---- */

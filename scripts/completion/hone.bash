@@ -16,7 +16,7 @@ _hone() {
         ;;
     esac
     case $cur in
-    -*) COMPREPLY=($(compgen -W "$("$prog" "$cmd" --help 2>/dev/null | grep -oE -- '--[a-zA-Z][a-zA-Z0-9-]*' | sort -u)" -- "$cur")) ;;
+    -*) COMPREPLY=($(compgen -W "$("$prog" "$cmd" --help 2>/dev/null | sed -nE 's/^  (-[a-z], )?(--[a-zA-Z][a-zA-Z0-9-]*).*/\2/p' | sort -u)" -- "$cur")) ;;
     *) compopt -o default 2>/dev/null ;;
     esac
 }

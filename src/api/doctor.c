@@ -1,10 +1,23 @@
-/* What this machine offers, and what is missing. */
+/* What this machine offers, and what is wrong with it: every finding says what, why it matters and what to do. */
 #include "api/api_int.h"
 #include "base/dl.h"
 #include "codegen/cuda/find.h"
 #include "dev/dev.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef enum grade {
+    BROKEN, /* models cannot be built or run */
+    SLOW,   /* they can, but slowly or with times that mislead */
+} grade;
+
+typedef struct findings {
+    hn_json *j;
+    int n_broken;
+} findings;
 
 static void put(hn_json *j, const char *key, const char *v)
 {
@@ -29,25 +42,109 @@ static void put_cuda(hn_json *j)
     hn_str_done(&s);
 }
 
-static void describe(const hn_target *t, hn_str *out)
+static void put_int(hn_json *j, const char *key, int64_t v)
+{
+    hn_json_key(j, key);
+    hn_json_i64(j, v);
+}
+
+static void find(findings *f, grade g, const char *what, const char *why, const char *todo)
+{
+    hn_json_object(f->j);
+    put(f->j, "grade", g == BROKEN ? "broken" : "slow");
+    put(f->j, "what", what);
+    put(f->j, "why", why);
+    put(f->j, "todo", todo);
+    hn_json_object_end(f->j);
+    f->n_broken += g == BROKEN;
+}
+
+/* The first line of a file of the kernel's, "" when there is none. */
+static const char *first_line(const char *path, char *buf, size_t n)
+{
+    FILE *f = fopen(path, "r");
+    buf[0] = 0;
+    if (f && !fgets(buf, (int)n, f)) buf[0] = 0;
+    if (f) fclose(f);
+    buf[strcspn(buf, "\n")] = 0;
+    return buf;
+}
+
+/* Build an engine of one operation, without caches: what every build needs. */
+static hone_status try_build(hn_arena *a, const hn_target *t, hn_diag *dg)
+{
+    const hn_build_opts o = { .target = t, .threads = 1, .frozen = true };
+    hn_build_report r;
+    hn_graph *g = NULL;
+    void *engine = NULL;
+    size_t n = 0;
+    HN_TRY(hn_parse(a, "in x f32[64]\ny = relu(x)\nout y\n", &g, dg));
+    const hone_status s = hn_build_engine(a, g, &o, &engine, &n, &r, dg);
+    free(engine);
+    return s;
+}
+
+static void check_compiler(findings *f, hn_arena *a, const hn_target *t)
+{
+    hn_diag dg = { 0 };
+    if (try_build(a, t, &dg) == HONE_OK) return;
+    find(f, BROKEN, hn_arena_printf(a, "the compiler does not work: %s", dg.message), "no model can be built; engines still run",
+         dg.hint[0] ? dg.hint : "Build hone with LLVM, and keep hone-worker beside the program or name it in HONE_WORKER.");
+}
+
+static void check_cache(findings *f, hn_arena *a, const char *dir)
+{
+    hn_diag dg = { 0 };
+    const char *why = dir ? NULL : "no folder is known for it";
+    if (dir && hn_make_dirs(dir, &dg) != HONE_OK) why = dg.message;
+    else if (dir && access(dir, W_OK) != 0) why = "it cannot be written";
+    if (!why) return;
+    find(f, BROKEN, hn_arena_printf(a, "the cache folder \"%s\" is no use: %s", dir ? dir : "", why),
+         "compiled kernels and their times are kept there; hone build fails without it",
+         "Name a folder that can be written in HONE_CACHE_DIR, or build with --cache-dir=.");
+}
+
+static void check_target(findings *f, hn_arena *a, const hn_target *t)
+{
+    if (!(t->feat & HN_FEAT_AVX2) && t->arch == HN_ARCH_X86_64)
+        find(f, SLOW, "the processor lacks AVX2, or it is masked", "kernels run in vectors of 128 bits: about half as fast",
+             "Look whether HONE_CPU_FEATURES or the virtual machine hides it.");
+    if (t->n_core > 0 && hn_cpu_count() < t->n_core)
+        find(f, SLOW, hn_arena_printf(a, "%d of %d processors may be used", hn_cpu_count(), t->n_core),
+             "a control group or an affinity mask takes the rest", "Raise the limit where more threads are wanted.");
+}
+
+static void check_clock(findings *f, hn_arena *a)
+{
+    char text[128];
+    double load[3] = { 0 };
+    first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof text);
+    if (text[0] && strcmp(text, "performance") != 0)
+        find(f, SLOW, hn_arena_printf(a, "the clock governor is \"%s\"", text),
+             "measured times wander while the clock does, and so may the choice of kernels",
+             "cpupower frequency-set -g performance, while tuning.");
+    if (getloadavg(load, 1) == 1 && load[0] > 0.5 * hn_cpu_count() + 0.5)
+        find(f, SLOW, hn_arena_printf(a, "the machine is busy: load %.1f on %d processors", load[0], hn_cpu_count()),
+             "kernels are timed against what else runs", "Build and tune when it is idle, or with --frozen.");
+}
+
+static void describe(hn_arena *a, const hn_target *t, hn_str *out)
 {
     hn_json j;
     hn_str feat = { 0 };
     char *cache = hn_cache_dir();
+    findings f = { .j = &j };
     hn_feat_print(t->feat, &feat);
     hn_json_init(&j, out, true);
     hn_json_object(&j);
     put(&j, "version", hone_version());
     put(&j, "processor", t->cpu_name);
     put(&j, "features", hn_str_get(&feat));
-    hn_json_key(&j, "cores");
-    hn_json_i64(&j, t->n_core);
-    hn_json_key(&j, "l1d_bytes");
-    hn_json_i64(&j, t->l1d_bytes);
-    hn_json_key(&j, "l2_bytes");
-    hn_json_i64(&j, t->l2_bytes);
-    hn_json_key(&j, "l3_bytes");
-    hn_json_i64(&j, t->l3_bytes);
+    put_int(&j, "cores", t->n_core);
+    put_int(&j, "usable_cores", hn_cpu_count());
+    put_int(&j, "l1d_bytes", t->l1d_bytes);
+    put_int(&j, "l2_bytes", t->l2_bytes);
+    put_int(&j, "l3_bytes", t->l3_bytes);
     hn_json_key(&j, "peak_gflops");
     hn_json_f64(&j, t->peak_gflops);
     hn_json_key(&j, "bandwidth_gbs");
@@ -58,25 +155,36 @@ static void describe(const hn_target *t, hn_str *out)
     hn_json_array(&j);
     for (int i = 0; i < hn_target_n_named(); i++) hn_json_str(&j, hn_target_named(i)->name);
     hn_json_array_end(&j);
+    hn_json_key(&j, "findings");
+    hn_json_array(&j);
+    check_compiler(&f, a, t);
+    check_cache(&f, a, cache);
+    check_target(&f, a, t);
+    check_clock(&f, a);
+    hn_json_array_end(&j);
+    put_int(&j, "broken", f.n_broken);
     hn_json_object_end(&j);
     free(cache);
     hn_str_done(&feat);
 }
 
-hone_status hone_doctor_json(char **ret, hone_error **err)
+static hone_status doctor(hn_arena *a, char **ret, hn_diag *dg)
 {
     hn_target t;
     hn_str s = { 0 };
+    hn_target_detect(&t, true);
+    describe(a, &t, &s);
+    *ret = hn_api_string(&s);
+    hn_str_done(&s);
+    return *ret && !hn_arena_oom(a) ? HONE_OK : HN_NOMEM(dg);
+}
+
+hone_status hone_doctor_json(char **ret, hone_error **err)
+{
     hn_diag dg = { 0 };
     if (!ret) return hn_api_misuse(err, "a place for the text is needed");
-    hn_target_detect(&t, true);
-    describe(&t, &s);
-    char *text = hn_api_string(&s);
-    hn_str_done(&s);
-    if (!text) {
-        HN_NOMEM(&dg);
-        return hn_api_fail(err, &dg, NULL);
-    }
-    *ret = text;
-    return HONE_OK;
+    hn_arena *a = hn_arena_create();
+    const hone_status s = a ? doctor(a, ret, &dg) : HN_NOMEM(&dg);
+    if (a) hn_arena_destroy(a);
+    return s == HONE_OK ? s : hn_api_fail(err, &dg, NULL);
 }

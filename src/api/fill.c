@@ -13,10 +13,10 @@ static void fill_ints(hn_rng *rng, hn_dtype t, int64_t n, uint32_t hint, void *d
     }
 }
 
-static void fill_floats(hn_rng *rng, hn_dtype t, int64_t n, void *data)
+static void fill_floats(hn_rng *rng, hn_dtype t, int64_t n, uint32_t hint, void *data)
 {
     for (int64_t i = 0; i < n; i++) {
-        const double x = hn_rng_unit(rng);
+        const double x = hint == HN_HINT_ONES ? 1 : hn_rng_unit(rng);
         hn_narrow_f64(t, &x, 1, data, i, true);
     }
 }
@@ -25,11 +25,11 @@ void hn_api_fill(const char *name, int input, hn_dtype t, int64_t n, uint32_t hi
 {
     hn_rng rng;
     hn_rng_init(&rng, seed * 1000003 + (uint64_t)input);
-    if (hn_dtype_is_float(t)) fill_floats(&rng, t, n, data);
+    if (hn_dtype_is_float(t)) fill_floats(&rng, t, n, hint, data);
     else fill_ints(&rng, t, n, hint, data);
     hn_str_addf(note, "%s\"%s\": ", note->n ? "; " : "", name);
-    if (hn_dtype_is_float(t)) hn_str_add(note, "uniform in [0,1)");
-    else if (hint == HN_HINT_ONES) hn_str_add(note, "ones");
+    if (hint == HN_HINT_ONES) hn_str_add(note, "ones");
+    else if (hn_dtype_is_float(t)) hn_str_add(note, "uniform in [0,1)");
     else if (hint >= HN_HINT_BELOW) hn_str_addf(note, "indices below %lld", (long long)hint - HN_HINT_BELOW + 1);
     else hn_str_add(note, "0 or 1");
 }

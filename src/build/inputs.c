@@ -33,7 +33,9 @@ static int64_t table_extent(const hn_value *v, int depth)
 
 uint32_t hn_input_hint(const hn_value *v)
 {
-    if (hn_dtype_is_float(v->type.dtype)) return HN_HINT_NONE;
+    /* a factor near zero asks a resize for images without end, and a division for infinities */
+    const bool factor = v->type.rank <= 1 && strstr(v->name, "scale");
+    if (hn_dtype_is_float(v->type.dtype)) return factor ? HN_HINT_ONES : HN_HINT_NONE;
     if (v->type.dtype == HN_BOOL || strstr(v->name, "mask")) return HN_HINT_ONES;
     const int64_t table = table_extent(v, 0);
     return table > 0 && table <= INT32_MAX ? (uint32_t)(HN_HINT_BELOW + table - 1) : HN_HINT_NONE;

@@ -190,6 +190,7 @@ def cases():
         ("worker missing", [*build, "relu.onnx", "-o", "w.hone"], NOTFOUND, ["/nowhere/hone-worker", "HONE_WORKER"], no_worker),
         ("worker dies", [*build, "relu.onnx", "-o", "w.hone"], CRASH, ["worker", "exit status 3"],
          {"HONE_WORKER": "./crasher", "HONE_CACHE_DIR": "other"}),
+        ("doctor finds no compiler", ["doctor"], NOTFOUND, [], no_worker),
         # judging
         ("accuracy bound broken", ["verify", "deep.onnx", "--threshold", "1e-30", "--opt-level", "0"], ACCURACY, [], {}),
         # trtexec
