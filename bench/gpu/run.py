@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Build, verify and time engines on the GPU of this machine; one JSON object a model, a table at the end.
+
+    run.py [--target sm_90a] [--out FILE] [--seconds N] [--limit SECONDS] [MODEL.onnx ...]
+
+Beside this file stand the program, its worker, lib/ and models/ (scripts/gpu_kit.sh). Each step has a time limit of its own;
+a step that fails is recorded with what it printed, and the next model follows.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def call(argv, timeout):
+    """(exit status, stdout, the end of stderr, seconds)."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(HERE / "lib"), "HONE_WORKER": str(HERE / "hone-worker"),
+           "HONE_CACHE_DIR": os.environ.get("HONE_CACHE_DIR", "/tmp/hone-cache")}
+    start = time.monotonic()
+    try:
+        r = subprocess.run([str(HERE / "hone"), *map(str, argv)], env=env, capture_output=True, text=True, timeout=timeout)
+        return r.returncode, r.stdout, r.stderr[-1500:], time.monotonic() - start
+    except subprocess.TimeoutExpired as e:
+        return 124, "", f"took longer than {e.timeout} s", time.monotonic() - start
+
+
+def last_json(text):
+    for line in [text, *reversed(text.strip().splitlines())]:
+        try:
+            return json.loads(line)
+        except ValueError:
+            continue
+    return None
+
+
+def step(row, name, argv, timeout):
+    rc, out, err, seconds = call(argv, timeout)
+    row[name] = {"status": rc, "seconds": round(seconds, 2), "result": last_json(out)}
+    if rc != 0:
+        row[name]["stderr"] = err
+    return rc == 0
+
+
+def one(model, target, seconds, work):
+    row, engine = {"model": model.stem}, work / (model.stem + ".hone")
+    if step(row, "build", ["build", model, "--target", target, "-o", engine, "--json"], 150):
+        step(row, "build_warm", ["build", model, "--target", target, "-o", engine, "--json"], 60)
+        step(row, "verify", ["verify", model, "--engine", engine, "--json"], 120)
+        step(row, "bench", ["bench", engine, "--duration", seconds, "--json"], 60)
+    return row
+
+
+def summary(row):
+    def state(name):
+        s = row.get(name)
+        return "-" if s is None else f"{s['seconds']:.1f}s" if s["status"] == 0 else f"FAILED({s['status']})"
+    return f"{row['model']:24} build {state('build'):12} verify {state('verify'):12} bench {json.dumps((row.get('bench') or {}).get('result'))}"
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("models", nargs="*", type=pathlib.Path)
+    ap.add_argument("--target", default="sm_90a")
+    ap.add_argument("--out", default=os.path.join(os.environ.get("OUT", "/tmp"), "gpu.json"))
+    ap.add_argument("--seconds", default="2")
+    ap.add_argument("--limit", type=float, default=420, help="start no model after this many seconds")
+    args = ap.parse_args()
+    work, start = pathlib.Path("/tmp/hone-engines"), time.monotonic()
+    work.mkdir(exist_ok=True)
+    rc, out, err, _ = call(["doctor", "--json"], 60)
+    rows = [{"doctor": last_json(out) if rc == 0 else err}]
+    print(json.dumps(rows[0]), flush=True)
+    for model in args.models or sorted((HERE / "models").glob("*.onnx"), key=lambda p: p.stat().st_size):
+        if time.monotonic() - start > args.limit:
+            rows.append({"model": model.stem, "skipped": "out of time"})
+            continue
+        rows.append(one(model, args.target, args.seconds, work))
+        print(json.dumps(rows[-1]), flush=True)
+        pathlib.Path(args.out).write_text(json.dumps(rows, indent=1))
+    for row in rows[1:]:
+        print(summary(row) if "skipped" not in row else f"{row['model']:24} skipped")
+    return 0 if all(s.get("status", 0) == 0 for r in rows[1:] for s in r.values() if isinstance(s, dict)) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
