@@ -1,0 +1,48 @@
+/* Tactics written for a GPU: tile edges, fused work, layouts, storage types, in the interpreter with its threads and barriers. */
+#include "fast_run.h"
+
+static void every(hn_test *t, const char *text, const char *root, const char *layout, double tol)
+{
+    fast_every(t, &(fast_case){ .text = text, .root = root, .layout = layout, .tol = tol > 0 ? tol : 1e-5, .n_point = 3 });
+}
+
+TEST(gpu_products)
+{
+    static const int m[] = { 1, 33, 64 }, n[] = { 17, 70, 32 }, k[] = { 5, 16, 40 };
+    for (int i = 0; i < 3; i++)
+        every(t, hn_arena_printf(t->arena, "in x f32[%d,%d]  in w f32[%d,%d]\ny = matmul(x, w)  z = relu(y)\nout z", m[i], k[i], k[i], n[i]),
+              "matmul", NULL, 0);
+    every(t, "in x f32[9,20]  in w f32[30,9]\ny = matmul(x, w) {trans_a=1, trans_b=1}\nout y", "matmul", NULL, 0);
+    every(t, "in x f32[2,3,9,20]  in y f32[3,20,7]  in c f32[7]\na = exp(x)  p = matmul(a, y)  q = add(p, c)\nout q", "matmul", NULL, 0);
+    every(t, "in x f16[19,20]  in w f16[20,18]\ny = matmul(x, w)\nout y", "matmul", NULL, 1e-3);
+    fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f32[n,24]  in w f32[24,n]\ny = matmul(x, w)\nout y",
+                                .root = "matmul", .tol = 1e-5, .sym = 21, .n_point = 2 });
+}
+
+TEST(gpu_convolutions)
+{
+    static const char *const layout[] = { NULL, "acdb" };
+    for (int i = 0; i < 2; i++) {
+        every(t, "in x f32[2,5,7,6]  in w f32[18,5,3,3]  in b f32[18]\n"
+                 "y = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1], stride=[2,1]}  z = relu(y)\nout z", "conv", layout[i], 0);
+        every(t, "in x f32[1,8,5,5]  in w f32[16,4,3,3]\ny = conv(x, w) {group=2, dilation=[2,1]}\nout y", "conv", layout[i], 0);
+        every(t, "in x f32[1,16,4,5]  in w f32[33,16,1,1]  in r f32[1,33,4,5]\ny = conv(x, w)  s = add(y, r)\nout s", "conv",
+              layout[i], 0);
+    }
+    every(t, "in x f32[2,6,19]  in w f32[9,6,5]\ny = conv(x, w) {pad_begin=[2], pad_end=[2]}\nout y", "conv", NULL, 0);
+}
+
+TEST(gpu_lines)
+{
+    static const int n[] = { 16, 33, 200, 700 };
+    for (int i = 0; i < 4; i++) {
+        every(t, hn_arena_printf(t->arena, "in x f32[3,%d]  in z f32[3,%d]\ns = add(x, z)  a = softmax(s) {axis=1}  b = neg(a)\nout b", n[i], n[i]),
+              "softmax", NULL, 0);
+        every(t, hn_arena_printf(t->arena, "in x f32[3,%d]\na = log_softmax(x) {axis=1}\nout a", n[i]), "log_softmax", NULL, 0);
+        every(t, hn_arena_printf(t->arena, "in x f32[3,%d]  in s f32[%d]  in c f32[%d]\na = layer_norm(x, s, c)\nout a", n[i], n[i], n[i]),
+              "layer_norm", NULL, 0);
+        every(t, hn_arena_printf(t->arena, "in x f32[2,3,%d]\na = reduce_sum(x) {axes=[2], keepdims=0}\nout a", n[i]), "reduce_sum", NULL, 0);
+    }
+    every(t, "in x f16[3,100]  in s f16[100]\na = rms_norm(x, s)\nout a", "rms_norm", NULL, 1e-3);
+    every(t, "in x f32[4,50]\na = reduce_max(x) {axes=[1]}\nout a", "reduce_max", NULL, 0);
+}
