@@ -7,7 +7,7 @@ const char sim_prelude[] =
     "typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;\n"
     "typedef float f32; typedef double f64;\n"
     "#define __device__\n#define __global__\n#define __shared__ static\n#define __launch_bounds__(n)\n"
-    "#define __align__(n) alignas(n)\n#define __restrict__ __restrict\n#define HN_FN static inline\n"
+    "#define __align__(n) __attribute__((aligned(n)))\n#define __restrict__ __restrict\n#define HN_FN static inline\n"
     "struct sim_at { u32 x, y, z; };\nstatic sim_at blockIdx, threadIdx;\n"
     /* fibers: a thread that waits lets the others run */
     "struct sim_fiber { ucontext_t c; sim_at at; bool done; char *stack; };\n"

@@ -1,0 +1,100 @@
+/* Real code for each named GPU, where NVRTC is installed: every tactic that serves one compiles, and none spills. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dl.h"
+#include "build/build.h"
+#include "codegen/cuda/find.h"
+#include "core/image.h"
+#include "engine/engine.h"
+#include "harness.h"
+
+static void need_nvrtc(void)
+{
+    const char *path[HN_NVRTC_N_PATH];
+    hn_str found = { 0 };
+
+    hn_nvrtc_paths(path);
+    hn_dl_find(path, HN_NVRTC_N_PATH, &found);
+    const bool none = found.n == 0;
+    hn_str_done(&found);
+    if (none) SKIP("no NVRTC");
+}
+
+/* Every image of the code section, by the layout that docs/engine-format.md states. */
+static int check_images(const uint8_t *code, size_t bytes, const char *target)
+{
+    hn_image h;
+    int n = 0;
+
+    for (uint64_t at = 0; at < bytes; at = (at + sizeof(h) + h.bytes + 63) / 64 * 64, n++) {
+        CHECK(bytes - at > sizeof(h));
+        memcpy(&h, code + at, sizeof(h));
+        CHECK_EQ(h.magic, HN_IMAGE_MAGIC);
+        CHECK(h.n_reg > 0 && h.n_reg <= 255);
+        if (h.spill_bytes) FAIL("kernel %d spills %u bytes on %s", n, h.spill_bytes, target);
+    }
+    return n;
+}
+
+static void build(hn_test *t, const char *text, const char *target)
+{
+    hn_diag dg = { 0 };
+    hn_target g;
+    hn_graph *graph;
+    hn_build_report r;
+    hn_engine_file *f;
+    void *data = NULL;
+    size_t bytes = 0, n_code;
+
+    hn_test_note("%s: %.200s", target, text);
+    CHECK_OK(hn_target_get(target, &g, &dg), &dg);
+    CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
+    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
+    CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), &dg);
+    CHECK_OK(hn_engine_file_open_memory(data, bytes, NULL, &f, &dg), &dg);
+    const uint8_t *code = hn_engine_file_code(f, &n_code);
+    CHECK(check_images(code, n_code, target) > 0);
+    hn_engine_file_close(f);
+    free(data);
+}
+
+static void both(hn_test *t, const char *const *text, int n)
+{
+    need_nvrtc();
+    for (int i = 0; i < n; i++) {
+        build(t, text[i], "sm_80");
+        build(t, text[i], "sm_90a");
+    }
+}
+#define BOTH(...)                                                                                                      \
+    do {                                                                                                               \
+        static const char *const text_[] = { __VA_ARGS__ };                                                            \
+        both(t, text_, HN_COUNT(text_));                                                                               \
+    } while (0)
+
+TEST(nvrtc_products_and_convolutions)
+{
+    BOTH("in x f32[512,768]  const w f32[768,768]\ny = matmul(x, w)  z = gelu(y)\nout z",
+         "in x f16[64,96]  const w f16[96,48]\ny = matmul(x, w)\nout y", "in x f64[9,7]  in y f64[7,5]\nz = matmul(x, y)\nout z",
+         "in x f32[1,64,56,56]  const w f32[64,64,3,3]  const b f32[64]\ny = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1]}  z = "
+         "relu(y)\nout z",
+         "in x f32[1,32,14,14]  const w f32[32,1,3,3]\ny = conv(x, w) {group=32}\nout y");
+}
+
+TEST(nvrtc_lines_reductions_pools)
+{
+    BOTH("in x f32[64,768]  in s f32[768]  in c f32[768]\na = softmax(x) {axis=1}  b = layer_norm(x, s, c)  d = softmax(x) {axis=0}\n"
+         "out a  out b  out d",
+         "in x f32[4,300]\na = reduce_sum(x) {axes=[1]}  b = reduce_max(x) {axes=[0]}  c = arg_max(x) {axis=1}\nout a  out b  out c",
+         "in x f32[1,6,9,8]\ny = max_pool(x) {kernel=[3,3], stride=[2,2], dim=[4,3]}\nout y");
+}
+
+TEST(nvrtc_searching_sorting_scattering)
+{
+    BOTH("in x f32[3,40]\nv, i = topk(x) {axis=1, dim=5}  a = cumsum(x) {axis=1}  n, k = nonzero(x)\nout v  out i  out a  out n  out k",
+         "in x f32[5,9]  in i i64[3,7]  in u f32[3,7]\ny = scatter_elements(x, i, u) {axis=1, reduction=add}\nout y",
+         "in b f32[2,30,4]  in s f32[2,3,30]  const m i64[] = {7}  const t f32[] = {0.3}  const q f32[] = {0.1}\n"
+         "y, n = nms(b, s, m, t, q)\nout y  out n",
+         "sym n [1,40,90]\nin x f32[n,33]  in y f16[n,33]\na = erf(x)  c = cast(y) {to=f32}  d = pow(a, c)  e = cast(d) {to=bf16}\nout e");
+}
