@@ -83,6 +83,14 @@ hn_value *hn_found_through_widening(hn_found *f, hn_value *v)
     return hn_found_op(f, v, HN_OP_cast) ? hn_in(n, 0) : v;
 }
 
+hn_value *hn_found_through_narrowing(hn_found *f, hn_value *v)
+{
+    const hn_node *n = hn_producer(v);
+    const bool narrows = n && n->op == HN_OP_cast && hn_in(n, 0)->type.dtype == HN_F32 &&
+                         (v->type.dtype == HN_F16 || v->type.dtype == HN_BF16);
+    return narrows && hn_found_op(f, v, HN_OP_cast) ? hn_in(n, 0) : v;
+}
+
 hn_value *hn_found_square(hn_found *f, hn_value *v)
 {
     hn_value *x;

@@ -30,6 +30,8 @@ const hn_node *hn_found_with(hn_found *f, const hn_value *v, hn_op op, double wa
 const hn_node *hn_found_any(hn_found *f, const hn_value *v);
 /** Through a cast that loses nothing, from a narrower float type; v itself otherwise. */
 hn_value *hn_found_through_widening(hn_found *f, hn_value *v);
+/** Through a cast from f32 down to a half type; v itself otherwise. */
+hn_value *hn_found_through_narrowing(hn_found *f, hn_value *v);
 /** x's square, as x*x or x^2; NULL when v is none. */
 hn_value *hn_found_square(hn_found *f, hn_value *v);
 /** No noted node has a reader outside the pattern; all results but that of the last node are inside it. */

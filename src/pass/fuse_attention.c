@@ -215,23 +215,15 @@ static hn_value *guarded(hn_found *f, hn_value *v)
     return nan && hn_in(nan, 0) == hn_in(n, 2) && hn_is_number(hn_in(n, 1), 0) ? hn_in(n, 2) : NULL;
 }
 
-static hn_value *through_narrowing(hn_found *f, hn_value *v)
-{
-    const hn_node *n = hn_producer(v);
-    const bool narrows = n && n->op == HN_OP_cast && hn_in(n, 0)->type.dtype == HN_F32 &&
-                         (v->type.dtype == HN_F16 || v->type.dtype == HN_BF16);
-    return narrows && hn_found_op(f, v, HN_OP_cast) ? hn_in(n, 0) : v;
-}
-
 static bool match(hn_found *f, const hn_node *n, form *m)
 {
     if (hn_attr_i(n, "trans_a") || hn_attr_i(n, "trans_b")) return false;
-    hn_value *w = through_narrowing(f, hn_in(n, 0)), *plain = NULL;
+    hn_value *w = hn_found_through_narrowing(f, hn_in(n, 0)), *plain = NULL;
     const int was = f->n;
     *m = (form){ .v = hn_in(n, 1), .scale = 1, .hide = -INFINITY, .rows = ROWS_NAN, .rank = n->out[0]->type.rank };
     if ((plain = guarded(f, w))) w = plain, m->rows = ROWS_GUARD;
     else f->n = was;
-    w = plain ? through_narrowing(f, w) : w;
+    w = plain ? hn_found_through_narrowing(f, w) : w;
     const hn_node *softmax = hn_found_op(f, w, HN_OP_softmax);
     int axis;
     if (!softmax || !hn_axis_resolve(hn_attr_i(softmax, "axis"), w->type.rank, &axis) || axis != w->type.rank - 1) return false;

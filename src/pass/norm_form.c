@@ -68,19 +68,11 @@ static bool rms(hn_found *f, hn_value *v, hn_norm_form *ret)
     return false;
 }
 
-/* A cast down that cannot overflow: 1 / sqrt(eps) is the most that comes. */
-static hn_value *through_narrowing(hn_found *f, hn_value *v)
-{
-    const hn_node *n = hn_producer(v);
-    if (!n || n->op != HN_OP_cast || (v->type.dtype != HN_F16 && v->type.dtype != HN_BF16)) return v;
-    return hn_in(n, 0)->type.dtype == HN_F32 && hn_found_op(f, v, HN_OP_cast) ? hn_in(n, 0) : v;
-}
-
 bool hn_found_inverse_rms(hn_found *f, hn_value *v, hn_norm_form *ret)
 {
-    const double largest_f16 = 65504;
+    const double largest_f16 = 65504; /* of a result cast down, 1 / sqrt(eps) is the most that comes */
     const int was = f->n;
-    hn_value *wide = through_narrowing(f, v), *e;
+    hn_value *wide = hn_found_through_narrowing(f, v), *e;
     const hn_node *n = hn_producer(wide);
     bool ok = false;
     if (n && n->op == HN_OP_reciprocal) ok = hn_found_op(f, wide, HN_OP_reciprocal) && rms(f, hn_in(n, 0), ret);

@@ -72,11 +72,7 @@ TEST(fuse_layer_norm_does_not_fire)
            "z = mul(y, w2)\nout z",                                                          /* the result grows */
         IN "y = layer_norm(x, w, b) {axis=2}\nz = mul(y, w)\nout z",
     };
-    hn_graph *g;
-    for (int i = 0; i < HN_COUNT(text); i++) {
-        hn_test_note("case %d", i);
-        CHECK_EQ(hn_test_pass(t, "fuse_layer_norm", text[i], &g), 0);
-    }
+    hn_test_none_fires(t, "fuse_layer_norm", text, HN_COUNT(text));
 }
 
 TEST(fuse_rms_norm_fires)
@@ -113,6 +109,5 @@ TEST(fuse_rms_norm_does_not_fire)
         IN STD("x") "y = mul(x, s)\nout y",
         IN "q = mul(x, w)\nv = reduce_mean(q) {axes=[2]}\nve = add(v, e)\ns = sqrt(ve)\ny = div(x, s)\nout y",
     };
-    hn_graph *g;
-    for (int i = 0; i < HN_COUNT(text); i++) CHECK_EQ(hn_test_pass(t, "fuse_rms_norm", text[i], &g), 0);
+    hn_test_none_fires(t, "fuse_rms_norm", text, HN_COUNT(text));
 }

@@ -88,3 +88,12 @@ int hn_test_pass(hn_test *t, const char *pass, const char *text, hn_graph **ret)
     for (uint64_t seed = 0; seed < 8; seed++) same_numbers(t, before, *ret, seed);
     return fired;
 }
+
+void hn_test_none_fires(hn_test *t, const char *pass, const char *const *text, int n)
+{
+    hn_graph *g;
+    for (int i = 0; i < n; i++) {
+        hn_test_note("case %d:\n%s", i, text[i]);
+        CHECK_EQ(hn_test_pass(t, pass, text[i], &g), 0);
+    }
+}
