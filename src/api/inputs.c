@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Open extents take the profile's optimum, else the least that leaves every tensor of the model a size. */
-static hone_status extents(const hn_graph *g, int64_t *value, hn_diag *dg)
-{
-    for (int i = 0; i < hn_sym_count(g->syms); i++) {
-        const hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
-        value[i] = s->max == INT64_MAX ? HN_MAX(s->min, 1) : s->opt;
-    }
-    return hn_input_extents(g, value, dg);
-}
-
 static hone_status concrete(const hn_graph *g, const hn_value *v, const int64_t *value, hn_tdesc *ret, hn_diag *dg)
 {
     *ret = v->type;
@@ -47,7 +37,7 @@ hone_status hone_model_make_inputs(hone_model *m, uint64_t seed, hone_tensor *ou
     if (!m || !out) return hn_api_misuse(err, "a model and room for its inputs are needed");
     for (int i = 0; i < m->g->n_in; i++) out[i] = (hone_tensor){ 0 };
     int64_t *value = calloc((size_t)hn_sym_count(m->g->syms) + 1, sizeof *value);
-    hone_status s = value ? extents(m->g, value, &dg) : HN_NOMEM(&dg);
+    hone_status s = value ? hn_input_extents(m->g, value, &dg) : HN_NOMEM(&dg);
     if (s == HONE_OK) s = make(m, value, seed, out, &note, &dg);
     if (s == HONE_OK && ret_note && !(*ret_note = hn_api_string(&note))) s = HN_NOMEM(&dg);
     for (int i = 0; s != HONE_OK && i < m->g->n_in; i++) hone_tensor_free(&out[i]);

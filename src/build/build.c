@@ -131,36 +131,17 @@ static hone_status open_tools(hn_job *b, hn_diag *dg)
 
 /* Extents that no profile bounds stand at 1, and everything would be chosen for images of one place and texts of one word. They
  * get usual values, which choose tactics and nothing else: any extent still runs. */
-static int64_t usual_extent(const hn_tdesc *d, int axis)
-{
-    enum { BATCH = 1, IMAGE = 224, OTHER = 64 };
-    if (axis == 0) return BATCH;
-    return d->rank == 4 ? IMAGE : OTHER;
-}
-
-static bool is_unbounded(const hn_sym *s)
-{
-    return s->min <= 1 && s->max == INT64_MAX && s->opt == 1;
-}
-
 static hone_status expect_usual_extents(hn_job *b, hn_diag *dg)
 {
     hn_graph *g = b->g;
     const int n = hn_sym_count(g->syms);
     int64_t *value = HN_NEW_N(b->a, int64_t, n + 1);
     if (!value) return HN_NOMEM(dg);
-    for (int i = 0; i < n; i++) value[i] = hn_sym_get(g->syms, hn_sym_at(g->syms, i))->opt;
-    for (int i = 0; i < g->n_in; i++)
-        for (int a = 0; a < g->in[i]->type.rank; a++) {
-            const hn_tdesc *d = &g->in[i]->type;
-            const hn_sym *s = hn_dim_is_const(d->dim[a]) ? NULL : hn_sym_get(g->syms, d->dim[a]);
-            for (int k = 0; s && k < n; k++)
-                if (hn_sym_at(g->syms, k) == d->dim[a] && is_unbounded(s)) value[k] = usual_extent(d, a);
-        }
     if (hn_input_extents(g, value, NULL) != HONE_OK) return HONE_OK; /* whoever runs it will say which extents there are */
     for (int i = 0; i < n; i++) {
         hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
-        if (s->kind == HN_SYM_INPUT && is_unbounded(s)) s->opt = value[i];
+        const bool unbounded = s->kind == HN_SYM_INPUT && s->min <= 1 && s->max == INT64_MAX && s->opt == 1;
+        if (unbounded) s->opt = value[i];
     }
     return HONE_OK;
 }

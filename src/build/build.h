@@ -82,8 +82,9 @@ hone_status hn_build_engine(hn_arena *a, hn_graph *g, const hn_build_opts *o, vo
 /** Which values of an input of a model as imported make sense: HN_HINT_* of engine/plan.h. */
 uint32_t hn_input_hint(const hn_value *v);
 /**
- * Extents for open inputs at which every size of the model is there. value[i] belongs to symbol i: what it holds is kept where
- * it works, and else replaced for symbols that no profile bounds.
+ * Extents at which every size of the model is there and every op takes its operands. value[i], written, belongs to symbol i: the
+ * optimum where a profile bounds it, else what is usual where it stands (a batch of one, the side of an image, a short text), or
+ * what of a list of such extents fits.
  *
  * Errors: HONE_E_SHAPE no usual extent works: names a tensor without a size and the axes to give
  */

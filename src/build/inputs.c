@@ -69,6 +69,7 @@ static const hn_value *misfit(const hn_graph *g, const int64_t *sym_value, int64
     return NULL;
 }
 
+/* ---- candidates ---- */
 static bool is_open(const hn_sym *s)
 {
     return s->kind == HN_SYM_INPUT && s->max == INT64_MAX;
@@ -82,12 +83,93 @@ static bool leads(const hn_graph *g, hn_dim s)
     return false;
 }
 
-static void try_extent(const hn_graph *g, int64_t extent, bool batch_too, int64_t *value)
+typedef struct search {
+    const hn_graph *g;
+    int64_t *value; /* a symbol each: the candidate */
+    int n;
+} search;
+
+static const hn_sym *sym_at(const search *s, int i)
 {
-    for (int i = 0; i < hn_sym_count(g->syms); i++) {
-        const hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
-        if (is_open(s) && (batch_too || !leads(g, hn_sym_at(g->syms, i)))) value[i] = HN_MAX(extent, s->min);
+    return hn_sym_get(s->g->syms, hn_sym_at(s->g->syms, i));
+}
+
+/* Open symbol `only`, or all of them (-1) but batches unless asked for, get `extent`; other open ones 1. */
+static void try_extent(search *s, int64_t extent, int only, bool batch_too)
+{
+    for (int i = 0; i < s->n; i++) {
+        if (!is_open(sym_at(s, i))) continue;
+        const bool raised = only < 0 ? batch_too || !leads(s->g, hn_sym_at(s->g->syms, i)) : only == i;
+        s->value[i] = HN_MAX(raised ? extent : 1, sym_at(s, i)->min);
     }
+}
+
+/* A batch of one, an image's side, a short text: by rank and axis of the input where the symbol stands. */
+static void try_places(search *s)
+{
+    enum { BATCH = 1, IMAGE = 224, OTHER = 64 };
+    try_extent(s, OTHER, -1, false);
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < s->g->n_in; k++) {
+            const hn_tdesc *d = &s->g->in[k]->type;
+            for (int a = 0; a < d->rank; a++)
+                if (d->dim[a] == hn_sym_at(s->g->syms, i) && is_open(sym_at(s, i)))
+                    s->value[i] = HN_MAX(a == 0 ? BATCH : d->rank == 4 ? IMAGE : OTHER, sym_at(s, i)->min);
+        }
+}
+
+/* Profiles say what bounded symbols are; what only running decides is taken to be plenty: nothing here can choose it. */
+static void fixed_values(search *s)
+{
+    enum { PLENTY = 1 << 16 };
+    for (int i = 0; i < s->n; i++) {
+        const hn_sym *y = sym_at(s, i);
+        s->value[i] = y->kind == HN_SYM_VALUE ? HN_MIN(PLENTY, y->max) : y->opt;
+    }
+}
+
+/* ---- judging ---- */
+/* Does every op take the extents? */
+static bool infers(const search *s)
+{
+    hn_arena *a = hn_arena_create();
+    hn_graph *g = a ? hn_clone(a, s->g, NULL) : NULL;
+    hn_dim *sub = g ? HN_NEW_N(a, hn_dim, s->n + 1) : NULL;
+    for (int i = 0; sub && i < s->n; i++)
+        sub[i] = sym_at(s, i)->kind == HN_SYM_INPUT ? hn_dim_const(g->syms, s->value[i]) : hn_sym_at(g->syms, i);
+    const bool yes = sub && hn_graph_subst(g, sub, NULL) == HONE_OK;
+    hn_arena_destroy(a);
+    return yes;
+}
+
+typedef struct demand {
+    int64_t least; /* every tensor has at least this many elements on each axis */
+    bool strict;   /* and every op takes them */
+} demand;
+
+static bool meets(const search *s, const demand *d)
+{
+    int axis;
+    return !misfit(s->g, s->value, d->least, &axis) && (!d->strict || infers(s));
+}
+
+static bool find(search *s, const demand *d)
+{
+    /* Powers of two past what audio models cut their input into, and the side of an image. */
+    static const int64_t usual[] = { 1, 64, 224, 256, 512, 1024, 2048, 4096, 16384 };
+    try_places(s);
+    if (meets(s, d)) return true;
+    for (int batch_too = 0; batch_too < 2; batch_too++)
+        for (int i = 0; i < HN_COUNT(usual); i++) {
+            try_extent(s, usual[i], -1, batch_too);
+            if (meets(s, d)) return true;
+            for (int k = 0; k < s->n; k++) {
+                if (!is_open(sym_at(s, k)) || leads(s->g, hn_sym_at(s->g->syms, k)) != batch_too) continue;
+                try_extent(s, usual[i], k, false);
+                if (meets(s, d)) return true;
+            }
+        }
+    return false;
 }
 
 static hone_status no_extents(const hn_graph *g, const hn_value *v, int axis, hn_diag *dg)
@@ -102,30 +184,15 @@ static hone_status no_extents(const hn_graph *g, const hn_value *v, int axis, hn
     return HN_RAISE(dg, HONE_E_SHAPE, "no usual size of the open inputs gives axis %d of \"%s\" an extent", axis, v->name);
 }
 
-/* What only running decides is taken to be plenty: nothing here can choose it. */
-static void assume_values(const hn_graph *g, int64_t *value)
-{
-    enum { PLENTY = 1 << 16 };
-    for (int i = 0; i < hn_sym_count(g->syms); i++) {
-        const hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
-        if (s->kind == HN_SYM_VALUE) value[i] = HN_MIN(PLENTY, s->max);
-    }
-}
-
 hone_status hn_input_extents(const hn_graph *g, int64_t *value, hn_diag *dg)
 {
-    /* Powers of two past what audio models cut their input into, and the side of an image. */
-    static const int64_t usual[] = { 64, 224, 256, 512, 1024, 2048, 4096, 16384 };
+    /* An op that refuses may stand in a branch that is not taken, and an empty tensor is better than none. */
+    static const demand demands[] = { { 1, true }, { 1, false }, { 0, false } };
+    search s = { g, value, hn_sym_count(g->syms) };
     int axis = 0;
-    assume_values(g, value);
-    const hn_value *bad = misfit(g, value, 1, &axis);
-    for (int both = 0; bad && both < 2; both++)
-        for (int i = 0; bad && i < HN_COUNT(usual); i++) {
-            try_extent(g, usual[i], both, value);
-            bad = misfit(g, value, 1, &axis);
-        }
-    if (!bad) return HONE_OK;
-    try_extent(g, usual[0], false, value);
-    bad = misfit(g, value, 0, &axis); /* an empty tensor is better than none */
-    return bad ? no_extents(g, bad, axis, dg) : HONE_OK;
+    fixed_values(&s);
+    for (int i = 0; i < HN_COUNT(demands); i++)
+        if (find(&s, &demands[i])) return HONE_OK;
+    const hn_value *bad = misfit(g, value, 0, &axis);
+    return bad ? no_extents(g, bad, axis, dg) : HN_RAISE(dg, HONE_E_SHAPE, "no usual size of the open inputs works");
 }

@@ -139,7 +139,7 @@ static void bind_axis(hn_planner *p, uint32_t io, uint32_t axis, hn_dim d, uint3
     if (!s || bound(p, d)) return;
     hn_pb_input_dim(p->pb, reg, io, axis);
     hn_plan_know(p, d, reg);
-    hn_pb_sym(p->pb, s->name, reg, io, axis);
+    hn_pb_sym(p->pb, s->name, reg, io, axis, s->opt);
 }
 
 static void check_axis(hn_planner *p, const char *name, uint32_t axis, hn_dim d, uint32_t reg)

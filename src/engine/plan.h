@@ -79,6 +79,7 @@ typedef struct hn_plan_sym {
     uint32_t name; /* string: "batch" */
     uint32_t reg;
     uint32_t io, axis;
+    int64_t usual; /* the extent that kernels were chosen for, at which every size is there */
 } hn_plan_sym;
 
 /** min <= opt <= max, inclusive. Profile p of symbol s is bound[p * n_sym + s]. No profile: any size runs. */
@@ -218,7 +219,7 @@ typedef struct hn_step {
 _Static_assert(sizeof(hn_step) == 64, "a step is one cache line");
 _Static_assert(sizeof(hn_sinst) == 20 && sizeof(hn_plan_io) == 64 && sizeof(hn_plan_buf) == 48,
                "file layout");
-_Static_assert(sizeof(hn_plan_weight) == 64 && sizeof(hn_plan_kernel) == 24 && sizeof(hn_plan_sym) == 16,
+_Static_assert(sizeof(hn_plan_weight) == 64 && sizeof(hn_plan_kernel) == 24 && sizeof(hn_plan_sym) == 24,
                "file layout");
 
 enum {

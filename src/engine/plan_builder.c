@@ -405,9 +405,9 @@ uint32_t hn_pb_io_buf(hn_pb *b, uint32_t io)
     return io < (uint32_t)b->io.n ? b->io.at[io].buf : 0;
 }
 
-uint32_t hn_pb_sym(hn_pb *b, const char *name, uint32_t reg, uint32_t io, uint32_t axis)
+uint32_t hn_pb_sym(hn_pb *b, const char *name, uint32_t reg, uint32_t io, uint32_t axis, int64_t usual)
 {
-    const hn_plan_sym x = { hn_pb_str(b, name), reg, io, axis };
+    const hn_plan_sym x = { hn_pb_str(b, name), reg, io, axis, usual };
     if (!hn_vec_push(b->arena, &b->sym, x)) return 0;
     return (uint32_t)b->sym.n - 1;
 }

@@ -63,7 +63,7 @@ uint32_t hn_pb_output(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank,
 uint32_t hn_pb_output_grows(hn_pb *b, const char *name, uint32_t dtype, uint32_t rank, const uint32_t *dim,
                             uint32_t size);
 uint32_t hn_pb_io_buf(hn_pb *b, uint32_t io);
-uint32_t hn_pb_sym(hn_pb *b, const char *name, uint32_t reg, uint32_t io, uint32_t axis);
+uint32_t hn_pb_sym(hn_pb *b, const char *name, uint32_t reg, uint32_t io, uint32_t axis, int64_t usual);
 /** bound: one entry per symbol, in order; all symbols must have been added. */
 void hn_pb_profile(hn_pb *b, const hn_plan_bound *bound);
 

@@ -171,6 +171,7 @@ static hone_status check_syms(const check *c)
             return BAD(c, "symbol %u is not computed when shapes are set", i);
         if (x->io >= p->n_io || p->io[x->io].flags != HN_IO_INPUT || x->axis >= p->io[x->io].rank)
             return BAD(c, "symbol %u names axis %u of I/O entry %u", i, x->axis, x->io);
+        if (x->usual < 0) return BAD(c, "symbol %u has a usual extent of %lld", i, (long long)x->usual);
     }
     for (size_t i = 0; i < (size_t)p->n_profile * p->n_sym; i++)
         if (p->bound[i].min < 0 || p->bound[i].min > p->bound[i].opt || p->bound[i].opt > p->bound[i].max)

@@ -69,6 +69,16 @@ static bool leads(const hn_context *c, uint32_t reg)
     return false;
 }
 
+/* Some extents follow from others: the program knows. */
+static void compute(hn_context *c, const bool *chosen)
+{
+    memcpy(c->reg, c->plan->reg_init, c->plan->n_reg * sizeof(*c->reg));
+    if (hn_shape_run(c, 0, c->plan->n_prefix, NULL) != HONE_OK) return;
+    for (uint32_t i = 0; i < c->plan->n_io; i++)
+        for (uint32_t k = 0; chosen[i] && k < c->plan->io[i].rank; k++)
+            c->io[i].dim[k] = c->reg[c->plan->io[i].dim[k]];
+}
+
 static void fill_in(hn_context *c, const bool *chosen, int64_t extent, bool batch_too)
 {
     for (uint32_t i = 0; i < c->plan->n_io; i++) {
@@ -82,12 +92,17 @@ static void fill_in(hn_context *c, const bool *chosen, int64_t extent, bool batc
         }
         if (chosen[i]) c->io[i].has_shape = true;
     }
-    /* some extents are computed: the program knows */
-    memcpy(c->reg, c->plan->reg_init, c->plan->n_reg * sizeof(*c->reg));
-    if (hn_shape_run(c, 0, c->plan->n_prefix, NULL) != HONE_OK) return;
-    for (uint32_t i = 0; i < c->plan->n_io; i++)
-        for (uint32_t k = 0; chosen[i] && k < c->plan->io[i].rank; k++)
-            c->io[i].dim[k] = c->reg[c->plan->io[i].dim[k]];
+    compute(c, chosen);
+}
+
+/* The extents that the engine was built for, but for what the given shapes say. */
+static void fill_in_usual(hn_context *c, const bool *chosen)
+{
+    for (uint32_t s = 0; s < c->plan->n_sym; s++) {
+        const uint32_t i = c->plan->sym[s].io;
+        if (chosen[i] && given(c, chosen, c->plan->sym[s].reg) < 0) c->io[i].dim[c->plan->sym[s].axis] = c->plan->sym[s].usual;
+    }
+    compute(c, chosen);
 }
 
 /* Every tensor has a size: a branch that is not taken could be. */
@@ -105,6 +120,10 @@ static hone_status choose(hn_context *c, const bool *chosen, hn_diag *dg)
     enum { N = sizeof(usual) / sizeof(*usual) };
     int works = -1; /* some branch would have no size, but it can be prepared */
 
+    c->prepared = false;
+    fill_in(c, chosen, 1, false);
+    fill_in_usual(c, chosen);
+    if (hn_context_prepare(c, NULL) == HONE_OK && all_sized(c)) return HONE_OK;
     for (int t = 0; t < 2 * N; t++) {
         c->prepared = false;
         fill_in(c, chosen, usual[t % N], t >= N);

@@ -187,7 +187,7 @@ hn_pb *hm_add_scale(hn_test *t)
     const uint32_t z = hn_pb_output(b, "z", HN_F32, 1, &n);
 
     hn_pb_input_dim(b, n, x, 0);
-    hn_pb_sym(b, "n", n, x, 0);
+    hn_pb_sym(b, "n", n, x, 0, 4);
     hn_pb_profile(b, &(hn_plan_bound){ 1, 64, 4096 });
     const uint32_t sum = hn_pb_arena_buf(b, "sum", hn_pb_calc(b, HN_S_MUL, n, hn_pb_const(b, 4), 0), 64);
     const uint32_t three = hn_pb_const(b, 3);
@@ -207,7 +207,7 @@ hn_pb *hm_compact(hn_test *t)
     const uint32_t xb = hn_pb_io_buf(b, x), ob = hn_pb_io_buf(b, out);
 
     hn_pb_input_dim(b, n, x, 0);
-    hn_pb_sym(b, "n", n, x, 0);
+    hn_pb_sym(b, "n", n, x, 0, 4);
     const uint32_t at = hn_pb_arena_buf(b, "at", hn_pb_calc(b, HN_S_MUL, n, eight, 0), 64);
     const uint32_t count = hn_pb_arena_buf(b, "count", eight, 64);
     hm_call(b, HM_NONZERO, (uint32_t[]){ R(xb), W(at), W(count) }, 3, &n, 1, one);
