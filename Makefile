@@ -10,7 +10,7 @@ CACHE   := $(or $(HONE_FETCH_DIR),.cache)
 TOOLS   := $(CACHE)/peers/tools/bin/python
 CFG     := --buildtype=release --prefix=$(PREFIX)
 
-.PHONY: all deps demo check check-long conformance bench fuzz install clean distclean models peers help
+.PHONY: all deps demo check check-long conformance bench fuzz fuzz-graphs install clean distclean models peers help
 
 all:
 	@scripts/build.sh $(RELEASE) $(CFG)
@@ -25,6 +25,7 @@ help:
 	  'make conformance  the ONNX node tests' \
 	  'make bench        all models against the peers, to build/bench/cpu.json' \
 	  'make fuzz         mutate models and engines (FUZZ_SECONDS=60)' \
+	  'make fuzz-graphs  random models: engines, evaluation and ONNX Runtime vote (FUZZ_GRAPHS=500)' \
 	  'make install      to PREFIX ($(PREFIX)), DESTDIR is honoured' \
 	  'make clean        remove build/; make distclean removes fetched files too'
 
@@ -68,6 +69,12 @@ bench: models peers
 fuzz:
 	@scripts/deps.sh fuzz
 	@$(PY) scripts/fuzz.py --seconds $(or $(FUZZ_SECONDS),60)
+
+fuzz-graphs:
+	@scripts/deps.sh build python
+	@$(MAKE) --no-print-directory all
+	@$(PY) scripts/peers.py fuzz
+	@$(CACHE)/peers/fuzz/bin/python tests/fuzz/graphs.py --graphs $(or $(FUZZ_GRAPHS),500) $(FUZZ_FLAGS)
 
 install: all
 	@meson install -C $(RELEASE) --no-rebuild $(if $(DESTDIR),--destdir $(DESTDIR))

@@ -17,7 +17,8 @@ import venv
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("HONE_FETCH_DIR") or ROOT / ".cache")
 LISTS = ROOT / "bench" / "requirements"
-PROBE = {"tools": "numpy", "ort": "onnxruntime", "openvino": "openvino"}
+PROBE = {"tools": "numpy", "ort": "onnxruntime", "openvino": "openvino", "fuzz": "onnx, onnxruntime"}
+ON_REQUEST = {"fuzz"} # no peer: made when named
 
 
 def python_of(name):
@@ -66,7 +67,7 @@ def main():
     ap.add_argument("names", nargs="*", help=f"environments to make: {', '.join(PROBE)} (default: all)")
     ap.add_argument("--list", action="store_true", help="say which are ready")
     args = ap.parse_args()
-    names = args.names or list(PROBE)
+    names = args.names or [n for n in PROBE if n not in ON_REQUEST]
     for n in names:
         if n not in PROBE:
             ap.error(f"no environment named {n}; known: {', '.join(PROBE)}")

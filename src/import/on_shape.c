@@ -363,6 +363,7 @@ static void slice_known(hn_im_call *c, hn_dim start, hn_dim end, int64_t step, h
         span = hn_dim_sub(t, start, end);
     }
     hn_dim len = hn_dim_ceildiv(t, span, step > 0 ? step : -step);
+    if (step < 0) len = hn_dim_min(t, len, d); /* nothing of nothing, though the last of none is -1 */
     *ret_len = hn_im_dim_nonneg(c, len) ? len : hn_dim_max(t, len, 0);
     *ret_start = hn_im_dim_nonneg(c, start) ? start : hn_dim_max(t, start, 0);
 }
@@ -399,7 +400,7 @@ static void slice_running(hn_im_call *c, hn_value *start, hn_value *end, int64_t
         span = hn_im_binary(c, HN_OP_sub, start, end);
     }
     const int64_t by = step > 0 ? step : -step;
-    span = hn_im_binary(c, HN_OP_max, span, zero);
+    span = hn_im_binary(c, HN_OP_min, hn_im_binary(c, HN_OP_max, span, zero), extent);
     if (by > 1)
         span = hn_im_binary(c, HN_OP_div, hn_im_binary(c, HN_OP_add, span, hn_const_i(c->b, HN_I64, by - 1)),
                             hn_const_i(c->b, HN_I64, by));

@@ -37,12 +37,31 @@ static void copy_axis(hn_kidx *dst, int a, const hn_kidx *src, int s)
     dst->inner[a] = src->inner[s];
 }
 
+static bool may_be_one(const hn_lower *l, hn_dim d)
+{
+    int64_t lo, hi;
+    hn_dim_bounds(l->r->g->syms, d, &lo, &hi);
+    return lo <= 1 && hi >= 1;
+}
+
+/* An extent that the run may show to be 1: the index, or 0 then. (The plan checks that it is nothing else.) */
+static void stretch_axis(hn_lower *l, hn_kidx *dst, int a, const hn_kidx *src, int s, hn_dim own)
+{
+    const hn_kv more = hn_kb_sub(l->b, hn_kb_min(l->b, hn_lower_dim(l, own), hn_kb_i(l->b, 2)), hn_kb_i(l->b, 1)); /* 0 or 1 */
+    const bool lanes = src->lanes > 1 && (hn_kv_is(src->vec[s]) || src->step[s]);
+    hn_kv at = hn_kidx_axis(l, src, s);
+    if (!lanes) at = src->at[s];
+    hn_kidx_set(dst, a, hn_kb_mul(l->b, at, lanes ? hn_kb_splat(l->b, more, src->lanes) : more), 0, lanes);
+}
+
 void hn_lower_broadcast_idx(hn_lower *l, const hn_value *operand, const hn_value *result, const hn_kidx *idx, hn_kidx *ret)
 {
     const int rank = operand->type.rank, shift = idx->rank - rank;
     *ret = index_of_rank(idx, rank);
     for (int a = 0; a < rank; a++) {
-        if (operand->type.dim[a] == 1 && result->type.dim[a + shift] != 1) hn_kidx_set(ret, a, hn_kb_i(l->b, 0), 0, false);
+        const hn_dim own = operand->type.dim[a], whole = result->type.dim[a + shift];
+        if (own == 1 && whole != 1) hn_kidx_set(ret, a, hn_kb_i(l->b, 0), 0, false);
+        else if (own != whole && !hn_dim_is_const(own) && may_be_one(l, own)) stretch_axis(l, ret, a, idx, a + shift, own);
         else copy_axis(ret, a, idx, a + shift);
     }
 }

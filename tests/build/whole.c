@@ -185,3 +185,18 @@ TEST(dynamic_quantisation)
     hn_check_graph("in x f32[300]  const k f32[] = {0}\nm = mul(x, k)\nq, s, z = dynamic_quantize(m)\nout q  out s", NULL);
     hn_check_graph("const x f32[5] = {1, inf, 3, -2, 0}\nin y f32[5]\nm = min(x, y)  a = max(m, x)\nq, s, z = dynamic_quantize(a)\nout q  out z", NULL);
 }
+
+TEST(extents_that_turn_out_to_be_one)
+{
+    static const char *const text[] = {
+        "in x f32[7,n]  in c f32[4]\ny = add(c, x)\nz = mul(y, x)\nout z",
+        "in x f32[n,5]  in c f32[4,5]\ny = lt(x, c)\nout y",
+        "in x f32[n,1,9]  in c f32[4,3,1]\ny = max(x, c)\ns = reduce_sum(y) {axes=[0]}\nout y\nout s",
+        "in x f32[2,n]\ny = broadcast(x) {dim=[3,2,4]}\nz = neg(y)\nout z",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 1 });
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 4 });
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 3, .fails = "not broadcast" });
+    }
+}

@@ -3,8 +3,9 @@
  *
  *     pass | fail<TAB>reason | skip<TAB>reason        skip: refused as unsupported
  *
- * --eval compares the evaluator's outputs (the model's own types) instead of an engine's; --opt-level N (default 0) and --route TEXT
- * are those of building. tests/conformance/run.py drives it.
+ * --eval compares the evaluator's outputs (the model's own types) instead of an engine's; --self wants what the evaluator yields
+ * instead of what the files hold; --loose is the tolerance for random graphs, by what rounding does to the very model;
+ * --opt-level N (default 0) and --route TEXT are those of building. tests/conformance/run.py and tests/fuzz/graphs.py drive it.
  */
 #include <hone/hone.h>
 
@@ -19,7 +20,7 @@
 #include "judge.h"
 
 static struct {
-    bool eval;
+    bool eval, self, loose;
     int opt_level;
     const char *route;
     char engine[256]; /* scratch file */
@@ -131,13 +132,15 @@ static void load_file(hn_arena *a, const char *folder, const hone_model *m, io_s
 static void load_files(hn_arena *a, const char *folder, const hone_model *m, io_set *s, result *r)
 {
     for (int i = 0; i < MAX_IO && !r->verdict; i++) load_file(a, folder, m, s, false, i, r);
-    for (int i = 0; i < s->n - s->n_in && !r->verdict; i++) load_file(a, folder, m, s, true, i, r);
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < s->n - s->n_in && !r->verdict && !opt.self; i++) load_file(a, folder, m, s, true, i, r);
+    for (int i = 0; i < (opt.self ? s->n_in : s->n); i++)
         if (!s->has_file[i]) say(r, "fail", "no file for \"%s\"", s->io[i].name);
 }
 
 static void free_lists(io_set *s)
 {
+    for (int i = s->n_in; opt.self && i < s->n; i++) hone_tensor_free(&s->file[i]);
+    if (opt.self) s->n = s->n_in;
     for (int i = 0; i < s->n; i++)
         for (int k = 0; s->is_list[i] && k < 2; k++) hone_tensor_free(&s->file[i + k]);
 }
@@ -169,6 +172,24 @@ static bool by_evaluation(void *user, const io_set *s, hone_tensor *got, result 
     hone_error *err = NULL;
     if (hone_model_evaluate(w->m, false, s->file, got + s->n_in, NULL, NULL, &err) != HONE_OK) say_error(r, "evaluate", err);
     return !r->verdict;
+}
+
+/* What the evaluator yields, where that is wanted, and how far its rounding lies from double. */
+static void evaluate(way *w, io_set *s, result *r)
+{
+    hone_tensor own[MAX_IO] = { 0 }, exact[MAX_IO] = { 0 };
+    hone_error *err = NULL;
+    if (hone_model_evaluate(w->m, false, s->file, own, NULL, NULL, &err) != HONE_OK ||
+        (opt.loose && hone_model_evaluate(w->m, true, s->file, exact, NULL, NULL, &err) != HONE_OK))
+        say_error(r, "evaluate", err);
+    for (int i = s->n_in; i < s->n && !r->verdict; i++) {
+        hone_difference d;
+        const int k = i - s->n_in;
+        if (opt.loose && hone_compare(&own[k], &exact[k], 0, 0, &d, NULL) == HONE_OK && d.n_nonfinite == 0) s->noise[i] = d.linf;
+        hone_tensor_free(&exact[k]);
+        if (opt.self) s->file[i] = own[k];
+        else hone_tensor_free(&own[k]);
+    }
 }
 
 static void feed(way *w, const io_set *s, result *r)
@@ -271,6 +292,8 @@ static void run_case(const char *folder, result *r)
     way w = { .m = load_model(a, folder, &s.given, r) };
     if (!r->verdict) list_io(w.m, &s, r);
     if (!r->verdict) load_files(a, folder, w.m, &s, r);
+    s.loose = opt.loose;
+    if (!r->verdict && (opt.self || opt.loose)) evaluate(&w, &s, r);
     if (!r->verdict && !opt.eval) build(&w, r);
     if (!r->verdict) judge(&s, opt.eval ? by_evaluation : by_engine, &w, r);
     free_lists(&s);
@@ -283,7 +306,7 @@ static void run_case(const char *folder, result *r)
 
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--eval] [--opt-level N] [--route TEXT]  (case folders on stdin)\n", program);
+    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--opt-level N] [--route TEXT]  (case folders on stdin)\n", program);
     return 2;
 }
 
@@ -292,6 +315,8 @@ int main(int argc, char **argv)
     static char line[1024];
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--eval") == 0) opt.eval = true;
+        else if (strcmp(argv[i], "--self") == 0) opt.self = true;
+        else if (strcmp(argv[i], "--loose") == 0) opt.loose = true;
         else if (strcmp(argv[i], "--opt-level") == 0 && i + 1 < argc) opt.opt_level = atoi(argv[++i]);
         else if (strcmp(argv[i], "--route") == 0 && i + 1 < argc) opt.route = argv[++i];
         else return usage(argv[0]);

@@ -25,6 +25,8 @@ typedef struct io_set {
     bool has_file[MAX_IO];
     bool is_list[MAX_IO]; /* this and the next entry are one list */
     bool cut_off[MAX_IO]; /* the file's bfloat16 were cut off, not rounded */
+    bool loose;           /* tolerances for random graphs: see judge.c */
+    double noise[MAX_IO]; /* loose: how far the model's own rounding carries the output */
     int n, n_in;
     bool given; /* some of the model's inputs got their values when it was read */
 } io_set;

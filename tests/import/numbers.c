@@ -100,6 +100,21 @@ TEST(slice_bounds_far_out)
     slice(t, "10", "-10", "-1", 5, ROW(4, 3, 2, 1, 0));
 }
 
+TEST(slice_backwards_through_nothing)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "n");
+    g_ints(&g, "s", "1", "-1");
+    g_ints(&g, "e", "1", "-9223372036854775808");
+    g_ints(&g, "a", "1", "0");
+    g_node(&g, "Slice", "x,s,e,a,s", "y", "");
+    g_output(&g, "y", F32, NULL);
+    const hn_graph *r = import_ok(t, &g, 13, NULL);
+    const double none[] = { 0 }, x[] = { 3, 7, 8, 9 };
+    expect(t, r, ROWS(none), 0, NULL);
+    expect(t, r, ROWS(x), 3, ROW(9, 8, 7));
+}
+
 TEST(slice_whose_bounds_a_run_gives)
 {
     hn_str g = { 0 };
