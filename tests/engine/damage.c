@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../api/models.h"
 #include "../runtime/handmade.h"
 #include "base/os.h"
 #include "core/core.h"
@@ -41,26 +42,80 @@ static void make(hn_test *t, int which, void **ret, size_t *ret_bytes)
     hm_image(t, which == 0 ? hm_add_scale(t) : which == 1 ? hm_compact(t) : hm_loop(t), w, ret, ret_bytes);
 }
 
+/* Engines of models, as hone_build writes them: open shapes, masks and indices, sizes that depend on data, a chain of kernels. */
+enum { N_HANDMADE = 3, N_BUILT = 4, N_ENGINE = N_HANDMADE + N_BUILT };
+
+static void make_built(int which, void **ret, size_t *ret_bytes)
+{
+    hn_bytes b = { 0 };
+    hn_diag dg = { 0 };
+    const char *model = which == 0 ? relu_model() : which == 1 ? lookup_model() : which == 2 ? nonzero_model() : deep_model(16, 4);
+    hone_engine_free(engine_of(model, NULL));
+    CHECK_OK(hn_map_file(scratch("engine.hone"), &b, &dg), &dg);
+    *ret = aligned_alloc(64, (b.n + 63) & ~(size_t)63);
+    CHECK(*ret);
+    memcpy(*ret, b.at, b.n);
+    *ret_bytes = b.n;
+    hn_unmap(&b);
+}
+
+static void make_any(hn_test *t, int which, void **ret, size_t *ret_bytes)
+{
+    if (which < N_HANDMADE) make(t, which, ret, ret_bytes);
+    else make_built(which - N_HANDMADE, ret, ret_bytes);
+}
+
+static void flip_every_byte(uint8_t *data, size_t n, const uint8_t *flip, int n_flip, int which)
+{
+    hn_engine_file *f;
+    hn_diag dg = { 0 };
+
+    CHECK_OK(open_copy(data, n, &f, &dg), &dg);
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; k < n_flip; k++) {
+            data[i] ^= flip[k];
+            hn_test_note("engine %d of %zu bytes: byte %zu ^ %#x", which, n, i, flip[k]);
+            const hone_status s = hn_engine_file_open_memory(data, n, NULL, &f, &dg);
+            CHECK(expected(s));
+            CHECK(dg.message[0]);
+            hn_diag_clear(&dg);
+            data[i] ^= flip[k];
+        }
+    }
+}
+
 TEST(damage_every_byte)
 {
-    for (int which = 0; which < 3; which++) {
+    static const uint8_t flip[] = { 0xff, 1, 0x80 };
+    for (int which = 0; which < N_ENGINE; which++) {
+        uint8_t *data;
+        size_t n;
+
+        make_any(t, which, (void **)&data, &n);
+        flip_every_byte(data, n, flip, which < N_HANDMADE ? HN_COUNT(flip) : 1, which);
+        free(data);
+    }
+}
+
+/* At and around the edge of every section. */
+TEST(damage_cut_at_section_edges)
+{
+    for (int which = 0; which < N_ENGINE; which++) {
         hn_engine_file *f;
         hn_diag dg = { 0 };
         uint8_t *data;
         size_t n;
 
-        make(t, which, (void **)&data, &n);
-        CHECK_OK(open_copy(data, n, &f, &dg), &dg);
-        for (size_t i = 0; i < n; i++) {
-            static const uint8_t flip[] = { 0xff, 1, 0x80 };
-            for (int k = 0; k < HN_COUNT(flip); k++) {
-                data[i] ^= flip[k];
-                hn_test_note("engine %d of %zu bytes: byte %zu ^ %#x", which, n, i, flip[k]);
-                const hone_status s = hn_engine_file_open_memory(data, n, NULL, &f, &dg);
-                CHECK(expected(s));
-                CHECK(dg.message[0]);
+        make_any(t, which, (void **)&data, &n);
+        const hn_file_header h = *(const hn_file_header *)(const void *)data;
+        for (int i = 0; i < 2 * HN_N_SECTION; i++) {
+            const hn_file_section *s = &h.section[i / 2];
+            const uint64_t edge = s->offset + (i % 2 ? s->count * s->item_bytes : 0);
+            for (int64_t at = (int64_t)edge - 1; at <= (int64_t)edge + 1; at++) {
+                if (at < 0 || (size_t)at >= n) continue;
+                hn_test_note("engine %d of %zu bytes cut to %lld", which, n, (long long)at);
+                CHECK(expected(open_copy(data, (size_t)at, &f, &dg)));
                 hn_diag_clear(&dg);
-                data[i] ^= flip[k];
             }
         }
         free(data);
@@ -198,6 +253,8 @@ static void try_to_run(hn_engine_file *f, watch *w)
             hn_context_bind(c, (int)i, memory, sizeof(memory), &dg);
         }
         hn_diag_clear(&dg);
+        hn_context_choose_shapes(c, &dg); /* for those that do not take 3 */
+        hn_diag_clear(&dg);
         memory[0] = 3;
         w->running = c;
         hn_context_run(c, &dg);
@@ -236,12 +293,12 @@ TEST(damage_with_repaired_checksums)
 
     if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(say_where);
     CHECK(pthread_create(&dog, NULL, watchdog, &w) == 0);
-    uint8_t *good[3];
-    size_t n[3];
-    for (int which = 0; which < 3; which++)
-        make(t, which, (void **)&good[which], &n[which]);
+    uint8_t *good[N_ENGINE];
+    size_t n[N_ENGINE];
+    for (int which = 0; which < N_ENGINE; which++)
+        make_any(t, which, (void **)&good[which], &n[which]);
     for (int64_t k = first; k < first + rounds; k++) {
-        const int which = (int)((uint64_t)k % 3);
+        const int which = (int)((uint64_t)k % N_ENGINE);
         uint8_t *const data = aligned_alloc(64, (n[which] + 63) & ~(size_t)63);
         hn_engine_file *f;
         hn_diag dg = { 0 };
@@ -261,7 +318,7 @@ TEST(damage_with_repaired_checksums)
         }
         free(data);
     }
-    for (int which = 0; which < 3; which++)
+    for (int which = 0; which < N_ENGINE; which++)
         free(good[which]);
     w.stop = true;
     pthread_join(dog, NULL);
