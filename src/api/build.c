@@ -1,5 +1,6 @@
 /* Building through the public API: options, reports, knobs. */
 #include "api/api_int.h"
+#include "dev/dev.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,15 @@ static hone_status set_opt_level(hn_arena *a, int level, hn_route *route, hn_dia
 static bool is_host(const char *target)
 {
     return !target || !target[0] || strcmp(target, "host") == 0;
+}
+
+/* Where the engine would run: this processor, or a GPU that is here. */
+static bool can_measure(const hn_target *t, bool fits)
+{
+    hn_device *d;
+    hn_diag dg = { 0 };
+    if (t->arch != HN_ARCH_SM) return fits && hn_target_check_runs_here(t, NULL) == HONE_OK;
+    return hn_device_cuda(&d, &dg) == HONE_OK && hn_device_check_target(d, t, &dg) == HONE_OK;
 }
 
 hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, hn_api_build *ret, hn_diag *dg)
@@ -49,7 +59,7 @@ hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, h
     o->frozen = in->frozen;
     /* More threads than cores would time the scheduler, unless that is what somebody asks of this machine. */
     const bool fits = host || o->threads <= hn_cpu_count();
-    o->measure = !in->frozen && fits && hn_target_check_runs_here(&ret->target, NULL) == HONE_OK;
+    o->measure = !in->frozen && can_measure(&ret->target, fits);
     o->workspace_bytes = in->workspace_bytes;
     o->progress = hn_api_step;
     o->progress_user = &ret->progress;

@@ -11,15 +11,17 @@
 
 enum {
     ROTATE_BYTES = 48 << 20, /* beyond the last-level share of the machines we know (32 MiB) */
+    GPU_ROTATE_BYTES = 256 << 20, /* beyond the second-level caches of GPUs (50 MiB) */
     MAX_SETS = 8,
     ROUNDS = 9,
+    TURNS = 8, /* of one recorded run: starting it and waiting for it cost several microseconds */
 };
 
 struct hn_measure {
     hn_job *b;
     hn_device *dev;
     hn_queue *queue;
-    uint8_t *pool; /* ROTATE_BYTES of values near 1, shared by all operands */
+    uint8_t *pool; /* of the device: ROTATE_BYTES of values near 1, shared by all operands */
     size_t pool_bytes;
 };
 
@@ -37,7 +39,7 @@ hone_status hn_measure_create(hn_job *b, hn_measure **ret, hn_diag *dg)
     hn_measure *m = HN_NEW(b->a, hn_measure);
     if (!m) return HN_NOMEM(dg);
     m->b = b;
-    m->dev = hn_device_cpu();
+    HN_TRY(hn_device_for(b->t->arch, &m->dev, dg));
     HN_TRY(hn_queue_create(m->dev, &(hn_queue_opts){ .max_threads = b->t->n_core }, &m->queue, dg));
     *ret = m;
     return HONE_OK;
@@ -47,7 +49,7 @@ void hn_measure_destroy(hn_measure *m)
 {
     if (!m) return;
     hn_queue_destroy(m->queue);
-    free(m->pool);
+    hn_device_free(m->dev, m->pool, m->pool_bytes);
 }
 
 /* ---- one prepared contender ---- */
@@ -119,7 +121,7 @@ static hone_status prepare_call(hn_measure *m, const hn_region *r, const hn_kcal
     void **buf = HN_NEW_N(m->b->a, void *, c->n_buf + 1);
     if (!arg || !buf) return HN_NOMEM(dg);
     for (int i = 0; i < k->func.n_arg; i++) arg[i] = hn_region_opt(r, k->arg[i]);
-    const int64_t extent = hn_kfunc_parallel(&k->func, arg);
+    const int64_t extent = hn_kfunc_is_gpu(&k->func) ? hn_kfunc_blocks(&k->func, arg) : hn_kfunc_parallel(&k->func, arg);
     c->l = (hn_launch){ .entry = code->entry, .buf = buf, .arg = arg, .n_buf = (uint32_t)c->n_buf,
                         .n_arg = (uint32_t)k->func.n_arg, .extent = extent, .grain = 1,
                         .scratch_bytes = hn_kfunc_scratch_bytes(&k->func, arg) };
@@ -145,26 +147,102 @@ static void point(hn_measure *m, const hn_region *r, const hn_emission *e, ready
             ((void **)(uintptr_t)x->call[i].l.buf)[k] = m->pool + base + offset_of(r, e, x->call[i].k->buf[k]);
 }
 
-static int64_t run_once(hn_measure *m, ready *x, hn_diag *dg)
+static hone_status launch_all(hn_measure *m, ready *x, hn_diag *dg)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->call[i].l.extent > 0) HN_TRY(hn_queue_launch(m->queue, x->module[i], &x->call[i].l, dg));
+    return HONE_OK;
+}
+
+static hone_status run_once(hn_measure *m, ready *x, double *ret_ns, hn_diag *dg)
 {
     const int64_t t0 = hn_now_ns();
     hn_queue_begin(m->queue);
-    for (int i = 0; i < x->n; i++)
-        if (x->call[i].l.extent > 0) hn_queue_launch(m->queue, x->module[i], &x->call[i].l, dg);
+    hone_status s = launch_all(m, x, dg);
+    if (s == HONE_OK) s = hn_queue_sync(m->queue, dg);
     hn_queue_end(m->queue);
-    return hn_now_ns() - t0;
+    *ret_ns = (double)(hn_now_ns() - t0);
+    return s;
+}
+
+/* Sets of operands in the pool. */
+typedef struct rotation {
+    const hn_region *r;
+    int64_t bytes; /* of a set */
+    int sets, at;
+} rotation;
+
+static void next_set(hn_measure *m, const hn_emission *e, ready *x, rotation *o)
+{
+    point(m, o->r, e, x, (int64_t)(o->at++ % o->sets) * o->bytes);
+}
+
+static hone_status record_turns(hn_measure *m, const hn_emission *e, ready *x, rotation *o, hn_replay **ret, hn_diag *dg)
+{
+    hone_status s = HONE_OK;
+    hn_diag ended = { 0 };
+    HN_TRY(hn_queue_record(m->queue, dg));
+    for (int k = 0; k < TURNS && s == HONE_OK; k++) {
+        next_set(m, e, x, o);
+        s = launch_all(m, x, dg);
+    }
+    const hone_status end = hn_queue_record_end(m->queue, ret, s ? &ended : dg);
+    return s ? s : end;
+}
+
+/* The second of two runs of one recording: the first brings it to the device. */
+static hone_status run_recorded(hn_measure *m, const hn_emission *e, ready *x, rotation *o, double *ret_ns, hn_diag *dg)
+{
+    hn_replay *p = NULL;
+    int64_t t0 = 0;
+    hn_queue_begin(m->queue);
+    hone_status s = record_turns(m, e, x, o, &p, dg);
+    for (int k = 0; k < 2 && s == HONE_OK; k++) {
+        t0 = hn_now_ns();
+        s = hn_queue_replay(m->queue, p, dg);
+        if (s == HONE_OK) s = hn_queue_sync(m->queue, dg);
+    }
+    *ret_ns = (double)(hn_now_ns() - t0) / TURNS;
+    hn_queue_end(m->queue);
+    hn_device_replay_destroy(m->dev, p);
+    return s;
+}
+
+static hone_status time_one(hn_measure *m, const hn_emission *e, ready *x, rotation *o, double *ret_ns, hn_diag *dg)
+{
+    if (hn_device_records(m->dev)) return run_recorded(m, e, x, o, ret_ns, dg);
+    next_set(m, e, x, o);
+    return run_once(m, x, ret_ns, dg);
+}
+
+static hone_status fill_device(hn_measure *m, size_t n, hn_diag *dg)
+{
+    if (m->dev->vt->host_memory) {
+        fill(m->pool, n);
+        return HONE_OK;
+    }
+    uint8_t *host = malloc(n);
+    if (!host) return HN_NOMEM(dg);
+    fill(host, n);
+    hn_queue_begin(m->queue);
+    hone_status s = hn_queue_write(m->queue, m->pool, host, n, dg);
+    if (s == HONE_OK) s = hn_queue_sync(m->queue, dg);
+    hn_queue_end(m->queue);
+    free(host);
+    return s;
 }
 
 static hone_status grow_pool(hn_measure *m, int64_t need, hn_diag *dg)
 {
-    const size_t want = (size_t)HN_MAX(need, (int64_t)ROTATE_BYTES);
+    const int64_t least = m->dev->vt->host_memory ? ROTATE_BYTES : GPU_ROTATE_BYTES;
+    const size_t want = (size_t)(HN_MAX(need, least) + 4095) / 4096 * 4096;
+    void *p;
     if (m->pool_bytes >= want) return HONE_OK;
-    free(m->pool);
-    m->pool = aligned_alloc(4096, (want + 4095) / 4096 * 4096);
-    m->pool_bytes = m->pool ? want : 0;
-    if (!m->pool) return HN_NOMEM(dg);
-    fill(m->pool, want);
-    return HONE_OK;
+    hn_device_free(m->dev, m->pool, m->pool_bytes);
+    m->pool = NULL, m->pool_bytes = 0;
+    HN_TRY(hn_device_alloc(m->dev, want, 4096, &p, dg));
+    m->pool = p, m->pool_bytes = want;
+    return fill_device(m, want, dg);
 }
 
 hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg)
@@ -173,6 +251,7 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
     for (int i = 0; i < n; i++) bytes = HN_MAX(bytes, set_bytes(r, c[i].e));
     HN_TRY(grow_pool(m, bytes, dg));
     const int sets = (int)HN_MAX(1, HN_MIN(MAX_SETS, (int64_t)m->pool_bytes / HN_MAX(bytes, 1)));
+    rotation turn = { .r = r, .bytes = bytes, .sets = sets };
     ready *x = HN_NEW_N(m->b->a, ready, n + 1);
     if (!x) return HN_NOMEM(dg);
     for (int i = 0; i < n; i++) {
@@ -182,14 +261,15 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
     for (int round = -1; round < ROUNDS; round++)
         for (int k = 0; k < n; k++) {
             const int i = (k + round + n) % n; /* another order each round */
+            double ns;
             if (c[i].failed) continue;
-            point(m, r, c[i].e, &x[i], (int64_t)((round + 1) % sets) * bytes);
-            const int64_t ns = run_once(m, &x[i], dg);
-            if (round >= 0) x[i].sample[round] = (double)ns;
+            turn.at = k + round + 1;
+            HN_TRY(time_one(m, c[i].e, &x[i], &turn, &ns, dg));
+            if (round >= 0) x[i].sample[round] = ns;
         }
     for (int i = 0; i < n; i++) {
         c[i].ns = hn_median(x[i].sample, ROUNDS);
         for (int k = 0; k < x[i].n; k++) hn_device_unload(m->dev, x[i].module[k]);
     }
-    return dg->code;
+    return HONE_OK;
 }

@@ -109,7 +109,7 @@ void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
     hn_route route = { 0 };
     if (o->route) CHECK_OK(hn_route_parse(a, o->route, &route, &dg), &dg);
     const hn_build_opts b = { .target = &t, .route = &route, .threads = 2,
-                              .measure = o->measure && !target,
+                              .measure = o->measure && (!target || o->target),
                               .cache_dir = target ? getenv("HONE_CACHE_DIR") : o->cache_dir,
                               .model_name = "test",
                               .debug = &(hn_pass_debug){ .validate = true } };

@@ -63,6 +63,17 @@ TEST(cuda_what_data_decides)
     check("in x f32[4,9]\na = cumsum(x) {axis=1}\nout a");
 }
 
+/* Candidates are timed in recordings on the device itself. */
+TEST(cuda_candidates_are_raced)
+{
+    simulate();
+    hn_check_graph("in x f32[3,20]\na = softmax(x) {axis=1}\nout a",
+                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=1" });
+    CHECK(counts_get()->graph_launches > 2 * 9 * 2);
+    CHECK_EQ(counts_get()->live_allocations, 0);
+    CHECK_EQ(counts_get()->modules, 0);
+}
+
 /* ---- one engine, looked at closely ---- */
 typedef struct fixture {
     hn_engine *e;
