@@ -50,10 +50,10 @@ static hn_value *mul(hn_im_call *c, hn_value *x, hn_value *y)
     return hn_im_binary(c, HN_OP_mul, x, y);
 }
 
-/* Scalars in the tensor's own dtype. */
+/* Scalars in the tensor's own dtype; of what could not be made, nothing. */
 static hn_value *like(hn_im_call *c, hn_value *scalar, const hn_value *x)
 {
-    return hn_cast(c->b, scalar, x->type.dtype);
+    return x ? hn_cast(c->b, scalar, x->type.dtype) : NULL;
 }
 
 /* The gradient with the pull of the norm: norm_coefficient * x + g. */
