@@ -95,7 +95,11 @@ static int run(int argc, char **argv)
     t.seed = (uint64_t)o.seed;
     t.dry_run = o.dry_run;
     hone_tensor in[CLI_MAX_IO] = { 0 }, reference[CLI_MAX_IO] = { 0 };
-    if ((o.n_input || o.n_reference) && given_tensors(&o, in, reference, &err)) return cli_fail(&o, err);
+    if ((o.n_input || o.n_reference) && given_tensors(&o, in, reference, &err)) {
+        cli_free_tensors(in, CLI_MAX_IO);
+        cli_free_tensors(reference, CLI_MAX_IO);
+        return cli_fail(&o, err);
+    }
     if (o.n_input) t.input = in;
     if (o.n_reference) t.reference = reference;
     const hone_status s = hone_tune(o.positional, &o.model, &t, o.output, &r, &err);

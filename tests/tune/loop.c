@@ -66,7 +66,7 @@ static const char *file_text(hn_test *t, const char *path)
 {
     hn_bytes f = { 0 };
     if (hn_map_file(path, &f, NULL) != HONE_OK) return "";
-    const char *s = hn_arena_strndup(t->arena, (const char *)f.at, f.n);
+    const char *s = f.n ? hn_arena_strndup(t->arena, (const char *)f.at, f.n) : "";
     hn_unmap(&f);
     return s;
 }
