@@ -358,6 +358,26 @@ static void absorb_pieces(former *f, hn_group *g, hn_node *n)
     }
 }
 
+/* A single number made of extents alone, such as the divisor of a mean: it costs nothing to make it where it is read. */
+static bool is_size(const hn_group *g)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        const hn_node *n = g->nodes.at[i];
+        if (n->op == HN_OP_dims && n->out[0]->type.dim[0] == 1) continue;
+        if (role_of(n) != ROLE_POINTWISE || n->n_in != 1 || hn_tdesc_numel_static(&n->out[0]->type) != 1) return false;
+    }
+    return g->nodes.at[0]->op == HN_OP_dims;
+}
+
+static void absorb_sizes(former *f, hn_group *g, hn_node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        hn_group *s = group_of(f, hn_in(n, i));
+        if (!s || s == g || s->dead || s->kind != HN_GROUP_REGION || !is_size(s) || hn_in(n, i)->n_uses != 1) continue;
+        if (knob(f, HN_KNOB_region_views, n)) group_merge(f, g, s);
+    }
+}
+
 static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
 {
     hn_group *best = group_to_follow(f, n);
@@ -370,6 +390,7 @@ static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
         if (!best) return HN_NOMEM(dg);
     }
     absorb_views(f, best, n);
+    if (role_of(best->root) != ROLE_POINTWISE) absorb_sizes(f, best, n);
     return HONE_OK;
 }
 

@@ -171,7 +171,7 @@ bool hn_const_i64(const hn_value *v, int64_t i, int64_t *ret)
 
 static bool same_dims(const hn_value *x, int rank, const hn_dim *dim)
 {
-    return x && x->type.rank == rank && memcmp(x->type.dim, dim, (size_t)rank * sizeof *dim) == 0;
+    return x && x->type.rank == rank && (rank == 0 || memcmp(x->type.dim, dim, (size_t)rank * sizeof *dim) == 0);
 }
 
 hn_value *hn_reshape(hn_builder *b, hn_value *x, int rank, const hn_dim *dim)

@@ -18,6 +18,8 @@ static const hn_pipeline_step default_steps[] = {
     { "sink_transpose", 2 }, { "sink_reshape", 2 }, { "merge_transpose", 2 }, { "transpose_operand", 2 },
     { "flatten_matmul", 2 }, { "hoist_reshape", 2 }, { "absorb_pad", 2 }, { "absorb_scale", 2 }, { "absorb_bias", 2 }, { "absorb_input", 2 },
     { "fold_identity", 2 }, { "merge_equal", 2 },
+    /* Sharing that costs more than it spares. */
+    { "copy_sizes", 3 },
     { NULL, 0 },
 };
 

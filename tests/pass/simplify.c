@@ -55,6 +55,8 @@ TEST(views_fire)
                           "y = slice(c) {start=[0,3], step=[1,1], dim=[2,2]}\nout y", HN_OP_concat, 0 },
         { "slice_concat", "sym n\nin a f32[n]  in b f32[n]\nc = concat(a, b) {axis=0}\n"
                           "y = slice(c) {start=[n], step=[1], dim=[n]}\nz = neg(y)\nout z", HN_OP_slice, 0 },
+        { "copy_sizes", "sym n\nin x f32[3,n]  in z f32[2,n]\nd = dims() {dim=[n]}\nk = cast(d) {to=f32}\na = reduce_sum(x) {axes=[1]}\nb = reduce_sum(z) {axes=[1]}\n"
+                        "p = div(a, k)\nq = div(b, k)\nout p\nout q", HN_OP_cast, 2 },
         { "swap_concat", "in a f32[2,1]  in b f32[2,2]  in c f32[2,1]  in d f32[2,2]  in e f32[2,1]\n"
                          "p = concat(a, b) {axis=1}\nq = concat(c, d) {axis=1}\nr = concat(e, b) {axis=1}\ny = concat(p, q, r) {axis=0}\nout y", HN_OP_concat, 3 },
         { "hoist_reshape", "sym n\nin x f32[1,n]  const w f32[2,1,1,1]\np = pad(x) {before=[0,1], after=[0,2]}\nr = reshape(p) {dim=[1,1,1,n+3]}\n"
@@ -97,6 +99,8 @@ TEST(views_do_not_fire)
         { "merge_concat", "in a f32[2,2]  in b f32[2,2]\nd = concat(a, b) {axis=0}\ny = concat(d, d) {axis=1}\nout y" },
         { "merge_concat", "in x f32[6]\na = slice(x) {start=[0], step=[1], dim=[2]}\nb = slice(x) {start=[3], step=[1], dim=[3]}\ny = concat(a, b) {axis=0}\nout y" },
         { "slice_concat", "in a f32[3]  in b f32[3]\nc = concat(a, b) {axis=0}\ny = slice(c) {start=[2], step=[1], dim=[2]}\nout y" },
+        { "copy_sizes", "sym n\nin x f32[3,n]\nd = dims() {dim=[n]}\nk = cast(d) {to=f32}\na = reduce_sum(x) {axes=[1]}\np = div(a, k)\nout p" },
+        { "copy_sizes", "sym n\nin x f32[3,n]  in z f32[2,n]\nd = dims() {dim=[n]}\nk = cast(d) {to=f32}\np = div(x, k)\nq = div(z, k)\nout p\nout q" },
         { "swap_concat", "in a f32[2,1]  in b f32[2,2]\np = concat(a, b) {axis=1}\nq = concat(b, a) {axis=1}\ny = concat(p, q, q) {axis=0}\nout y" },
         { "swap_concat", "in a f32[2,1]  in b f32[2,1]\np = concat(a, b) {axis=1}\nq = concat(b, a) {axis=1}\ny = concat(p, q) {axis=0}\nout y" },
         { "hoist_reshape", "in x f32[1,6]  const w f32[2,1,1]\np = pad(x) {before=[0,1], after=[0,1]}\nr = reshape(p) {dim=[1,2,4]}\n" /* splits */
