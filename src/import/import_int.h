@@ -274,6 +274,9 @@ hn_value *hn_im_matmul_int(hn_im_call *c, hn_value *a, hn_value *b, hn_value *a_
 hn_value *hn_im_conv_with(hn_im_call *c, hn_op op, int n_in, hn_value *const *in);
 hn_value *hn_im_pool_with(hn_im_call *c, hn_op op, hn_value *x, int n_out, hn_value **ret_index);
 
+/** An image's channels moved from the last axis to axis 1, and back. */
+hn_value *hn_im_channels_first(hn_im_call *c, hn_value *x);
+hn_value *hn_im_channels_last(hn_im_call *c, hn_value *x);
 hone_status hn_im_recurrent_with(hn_im_call *c, hn_op op, int n_in, hn_value **in);
 /** to is the zero point's dtype where there is one. */
 hn_value *hn_im_quantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_value *zero, int64_t axis,

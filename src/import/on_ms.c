@@ -361,27 +361,44 @@ hone_status hn_im_on_ms_qlinear_softmax(hn_im_call *c)
     return narrow(c, hn_b1(c->b, HN_OP_softmax, x, HN_ATTRS_ARG(HN_A_I("axis", axis))), 3);
 }
 
-static hone_status check_channels(hn_im_call *c)
+/* Pools of images whose channels stand where channels_last says. */
+static hone_status pooled(hn_im_call *c, hn_value *(*pool)(hn_im_call *c, hn_value *x))
 {
-    if (hn_im_i(c, "channels_last", 0) == 0) return HONE_OK;
-    return hn_im_refuse(c, "channels_last is not supported");
+    const bool last = hn_im_i(c, "channels_last", 0) != 0;
+    hn_value *x = widen(c, 0);
+    hn_value *y = pool(c, last ? hn_im_channels_first(c, x) : x);
+    return narrow(c, last ? hn_im_channels_last(c, y) : y, 3);
+}
+
+static hn_value *average(hn_im_call *c, hn_value *x)
+{
+    return hn_im_pool_with(c, HN_OP_avg_pool, x, 1, NULL);
+}
+
+static hn_value *average_all(hn_im_call *c, hn_value *x)
+{
+    int64_t axes[HN_MAX_RANK];
+    int n = 0;
+    for (int i = 2; x && i < x->type.rank; i++)
+        axes[n++] = i;
+    return x ? hn_im_reduce(c, HN_OP_reduce_mean, x, n, axes, true) : NULL;
 }
 
 hone_status hn_im_on_ms_qlinear_avg_pool(hn_im_call *c)
 {
-    HN_TRY(check_channels(c));
-    return narrow(c, hn_im_pool_with(c, HN_OP_avg_pool, widen(c, 0), 1, NULL), 3);
+    return pooled(c, average);
 }
 
 hone_status hn_im_on_ms_qlinear_global_pool(hn_im_call *c)
 {
-    int64_t axes[HN_MAX_RANK];
-    int n = 0;
-    HN_TRY(check_channels(c));
-    hn_value *x = widen(c, 0);
-    for (int i = 2; x && i < x->type.rank; i++)
-        axes[n++] = i;
-    return narrow(c, x ? hn_im_reduce(c, HN_OP_reduce_mean, x, n, axes, true) : NULL, 3);
+    return pooled(c, average_all);
+}
+
+/* inputs: cond, then (x, scale, zero) twice, then scale and zero of the result */
+hone_status hn_im_on_ms_qlinear_where(hn_im_call *c)
+{
+    hn_value *y = hn_im_select(c, c->in[0], widen(c, 1), widen(c, 4));
+    return narrow(c, y, 7);
 }
 
 /* inputs: scale and zero of the result, then (x, scale, zero) for each part */

@@ -156,3 +156,31 @@ hone_status hn_im_on_ms_gqa(hn_im_call *c)
     if (c->n_out > 2) c->out[2] = x[2];
     return done(c, n ? hn_im_merge_heads(c, n->out[0]) : NULL);
 }
+
+/* ---- embeddings ---- */
+
+/* Lookups of words, positions and segments, summed and normalised; output 1 counts the tokens that the mask keeps. */
+hone_status hn_im_on_ms_embed_norm(hn_im_call *c)
+{
+    enum { IDS, SEGMENT_IDS, WORDS, PLACES, SEGMENTS, GAMMA, BETA, MASK, PLACE_IDS };
+    hn_value *ids = c->in[IDS], *mask = hn_im_in(c, MASK), *at = hn_im_in(c, PLACE_IDS), *segment = hn_im_in(c, SEGMENTS);
+    const double eps = hn_im_f(c, "epsilon", (double)1e-12f);
+    hn_im_ignore(c, "mask_index_type");
+    for (int i = WORDS; i <= BETA; i++)
+        if (i != SEGMENTS && !hn_im_in(c, i)) return HN_IM_RAISE(c, HONE_E_MODEL, "input %d is absent", i);
+    if (ids->type.rank != 2) return HN_IM_RAISE(c, HONE_E_SHAPE, "the ids are no matrix");
+    const hn_dim *d = ids->type.dim;
+    if (!at) at = hn_im_iota(c, HN_I64, 2, (hn_dim[]){ 1, d[1] }, 1);
+    hn_value *sum = hn_im_binary(c, HN_OP_add, hn_im_gather(c, c->in[WORDS], ids, 0), hn_im_gather(c, c->in[PLACES], at, 0));
+    if (segment && hn_im_in(c, SEGMENT_IDS)) sum = hn_im_binary(c, HN_OP_add, sum, hn_im_gather(c, segment, c->in[SEGMENT_IDS], 0));
+    hn_node *n = sum ? hn_build(c->b, HN_OP_layer_norm, 3, (hn_value *[]){ sum, c->in[GAMMA], c->in[BETA] },
+                                HN_ATTRS_ARG(HN_A_I("axis", 2), HN_A_F("eps", eps)), 1) : NULL;
+    c->out[0] = n ? n->out[0] : NULL;
+    if (hn_im_wants(c, 1)) {
+        hn_value *kept = mask ? hn_im_reduce(c, HN_OP_reduce_sum, mask, 1, (int64_t[]){ 1 }, false)
+                              : hn_im_fill(c, hn_const_i(c->b, HN_I32, 0), 1, d);
+        c->out[1] = kept ? hn_cast(c->b, kept, HN_I32) : NULL;
+    }
+    if (hn_im_wants(c, 2)) c->out[2] = sum;
+    return c->b->status;
+}

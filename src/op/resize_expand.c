@@ -149,6 +149,22 @@ static bool make_taps(hn_builder *b, const axis_job *j, int64_t n_in, int64_t n_
     return true;
 }
 
+/* part * w along an axis; a weight of 0 yields 0 whatever lies there, so that infinities stay where they are. */
+static hn_value *x_weighted(hn_builder *b, hn_value *part, hn_value *w, int axis, bool zeros)
+{
+    if (!part || !w) return NULL;
+    w = x_along(b, w, part->type.rank, axis);
+    hn_value *y = x_mul(b, part, w);
+    return zeros ? x_select(b, x_eq_k(b, w, 0), x_k(b, y, 0), y) : y;
+}
+
+static bool any_zero(const double *w, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (w[i] == 0) return true;
+    return false;
+}
+
 static hn_value *x_weighted_gathers(hn_builder *b, hn_value *x, int axis, const taps *t, int64_t n_out)
 {
     hn_value *sum = NULL;
@@ -156,7 +172,7 @@ static hn_value *x_weighted_gathers(hn_builder *b, hn_value *x, int axis, const 
     for (int k = 0; x && k < t->n; k++) {
         hn_value *w = hn_const_fs(b, x->type.dtype, 1, &n_out, t->weight + k * n_out);
         hn_value *part = x_gather(b, x, hn_const_is(b, (int)n_out, t->index + k * n_out), axis);
-        part = x_mul(b, part, x_along(b, w, x->type.rank, axis));
+        part = x_weighted(b, part, w, axis, any_zero(t->weight + k * n_out, n_out));
         sum = sum ? x_add(b, sum, part) : part;
     }
     return sum;
@@ -284,7 +300,7 @@ static hn_value *x_tap(hn_builder *b, const places *p, hn_value *k, hn_value **r
     *ret_weight = w;
     if (!p->data) return NULL;
     hn_value *part = x_gather(b, p->data, x_index(b, at, p->last), p->j->axis);
-    return x_mul(b, part, x_along(b, x_cast(b, w, p->data->type.dtype), p->data->type.rank, p->j->axis));
+    return x_weighted(b, part, x_cast(b, w, p->data->type.dtype), p->j->axis, true);
 }
 
 static hn_value *x_few_taps(hn_builder *b, const places *p, int half, hn_value **ret_sum)

@@ -187,3 +187,42 @@ TEST(contrib_ops_of_unknown_use_are_refused)
     g_output(&g, "y", F32, NULL);
     import_bad(t, &g, 17, NULL, HONE_E_UNSUPPORTED, "\"Mystery\" is not known here");
 }
+
+static void image_weights(hn_str *g)
+{
+    g_floats(g, "w", "2,2,1,1", "0.5,-1,2,0.25");
+    g_floats(g, "b", "2", "0.125,-0.5");
+}
+
+TEST(images_with_channels_last)
+{
+    SAME(&(spec){ MS, "NhwcFusedConv", "x,w,b,y", "activation=s:Relu pads=is:0,1,1,0 kernel_shape=is:1,1" },
+         PLAIN({ "", "Transpose", "x", "perm=is:0,3,1,2" }, { "", "Conv", "t0,w,b", "pads=is:0,1,1,0" },
+               { "", "Transpose", "t1", "perm=is:0,2,3,1" }, { "", "Add", "t2,y", "" }, { "", "Relu", "t3", "" }),
+         "1,3,4,2", "1,4,5,2", image_weights);
+    SAME(&(spec){ MS, "NhwcMaxPool", "x", "kernel_shape=is:2,3 strides=is:1,2" },
+         PLAIN({ "", "Transpose", "x", "perm=is:0,3,1,2" }, { "", "MaxPool", "t0", "kernel_shape=is:2,3 strides=is:1,2" },
+               { "", "Transpose", "t1", "perm=is:0,2,3,1" }),
+         "2,3,5,3", "1", NULL);
+}
+
+static void embedding(hn_str *g)
+{
+    g_ints(g, "ids", "1,3", "2,0,1");
+    g_ints(g, "kinds", "1,3", "0,1,1");
+    g_ints(g, "places", "1,3", "0,1,2");
+    g_floats(g, "scale", "4", "1,2,-1,0.5");
+    g_floats(g, "shift", "4", "0,0.25,1,-1");
+    g_floats(g, "kind", "2,4", "0.5,1,-1,2,0,0.25,3,-2");
+}
+
+TEST(embeddings_and_their_norm)
+{
+    SAME(&(spec){ MS, "EmbedLayerNormalization", "ids,kinds,x,y,kind,scale,shift", "epsilon=f:0.01" },
+         PLAIN({ "", "Gather", "x,ids", "" }, { "", "Gather", "y,places", "" }, { "", "Add", "t0,t1", "" },
+               { "", "Gather", "kind,kinds", "" }, { "", "Add", "t2,t3", "" },
+               { "", "LayerNormalization", "t4,scale,shift", "epsilon=f:0.01" }),
+         "5,4", "6,4", embedding);
+    SAME(&(spec){ MS, "TransposeMatMul", "x,y", "transA=i:1 alpha=f:0.5" },
+         PLAIN({ "", "Gemm", "x,y", "transA=i:1 alpha=f:0.5" }), "3,4", "3,2", NULL);
+}
