@@ -7,11 +7,14 @@
 
 enum { HN_WORKER_MAGIC = 0x324b5748 }; /* "HWK2" */
 
+/* The worker's exit status when another build of hone started it. */
+enum { HN_WORKER_FOREIGN = 72 };
+
 typedef enum hn_worker_want { HN_WORKER_CODE, HN_WORKER_ASM, HN_WORKER_IR } hn_worker_want;
 
 /** Followed by n bytes of hn_kfunc_write. */
 typedef struct hn_worker_request {
-    uint32_t magic, rev;
+    uint32_t magic, rev; /* read and checked before the rest, which may be longer or shorter elsewhere */
     uint64_t n;
     uint32_t want, pad; /* hn_worker_want */
     hn_target target;
@@ -27,6 +30,10 @@ typedef struct hn_worker_reply {
     int32_t dying, pad; /* the worker ends after this reply */
     hn_diag diag;       /* code HONE_OK on success; its file pointer means nothing here */
 } hn_worker_reply;
+
+/** What both sides must agree on: the generator's revision and the sizes of what they exchange. */
+#define HN_WORKER_REV                                                                                                \
+    ((uint32_t)HN_CODEGEN_REV ^ (uint32_t)sizeof(hn_worker_request) << 8 ^ (uint32_t)sizeof(hn_worker_reply) << 20)
 
 /** Every compilation depends on these: generator revision and LLVM version, as built. */
 void hn_codegen_hash_version(hn_hasher *h);

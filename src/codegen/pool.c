@@ -198,6 +198,13 @@ static void worker_lost(hn_compile_pool *p, worker *w)
     char how[64] = "";
 
     worker_end(p, w, how, sizeof(how));
+    if (strcmp(how, "exit status 72") == 0) { /* HN_WORKER_FOREIGN; a second one would be no other */
+        hn_diag_clear(&j->diag);
+        hn_hint(&j->diag, "Keep hone-worker beside the library it was built with, or name that one in HONE_WORKER.");
+        (void)HN_RAISE(&j->diag, HONE_E_VERSION, "the compile worker \"%s\" is of another build of hone", p->worker_path);
+        job_done(p, j);
+        return;
+    }
     if (++j->tries < MAX_TRIES)
         j->state = JOB_QUEUED;
     else
@@ -207,7 +214,7 @@ static void worker_lost(hn_compile_pool *p, worker *w)
 static void worker_give(hn_compile_pool *p, worker *w, job *j)
 {
     hn_worker_request r = { .magic = HN_WORKER_MAGIC,
-                            .rev = HN_CODEGEN_REV,
+                            .rev = HN_WORKER_REV,
                             .n = j->program_n,
                             .want = (uint32_t)j->want,
                             .target = j->target };
@@ -231,7 +238,7 @@ static bool read_reply(worker *w, hn_worker_reply *r, hn_diag *dg)
     job *j = w->job;
 
     if (hn_proc_read(&w->proc, r, sizeof(*r), w->deadline_ns, dg) != HONE_OK) return false;
-    if (r->magic != HN_WORKER_MAGIC || r->rev != HN_CODEGEN_REV || r->n > (1u << 30) || r->align > 4096)
+    if (r->magic != HN_WORKER_MAGIC || r->rev != HN_WORKER_REV || r->n > (1u << 30) || r->align > 4096)
         return false;
     uint8_t *at = hn_arena_alloc_aligned(j->arena, r->n + 1, 64);
     if (!at || hn_proc_read(&w->proc, at, r->n, w->deadline_ns, dg) != HONE_OK) return false;

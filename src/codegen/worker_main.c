@@ -3,6 +3,7 @@
 #include "codegen/codegen_int.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,7 +40,7 @@ static bool write_exact(const void *data, size_t n)
 static bool answer(const hn_code *code, const hn_diag *dg, bool dying)
 {
     hn_worker_reply r = { .magic = HN_WORKER_MAGIC,
-                          .rev = HN_CODEGEN_REV,
+                          .rev = HN_WORKER_REV,
                           .entry = code->entry,
                           .align = code->align,
                           .frame_bytes = code->frame_bytes,
@@ -135,6 +136,7 @@ static bool serve_one(const hn_worker_request *req)
 
 int main(void)
 {
+    enum { FIRST = offsetof(hn_worker_request, n) };
     hn_worker_request req;
 
     /* stdout carries replies alone: whatever else is printed goes to stderr */
@@ -142,12 +144,9 @@ int main(void)
     if (reply_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 71;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGABRT, on_abort);
-    while (read_exact(&req, sizeof(req))) {
-        if (req.magic != HN_WORKER_MAGIC || req.rev != HN_CODEGEN_REV || req.n > (1u << 30)) {
-            fprintf(stderr, "hone-worker: started by another build of hone\n");
-            return 72;
-        }
-        if (!serve_one(&req)) return 0;
+    while (read_exact(&req, FIRST)) {
+        if (req.magic != HN_WORKER_MAGIC || req.rev != HN_WORKER_REV) return HN_WORKER_FOREIGN;
+        if (!read_exact((char *)&req + FIRST, sizeof(req) - FIRST) || req.n > (1u << 30) || !serve_one(&req)) return 0;
     }
     return 0;
 }

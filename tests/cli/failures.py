@@ -82,6 +82,8 @@ class Work:
         (folder / "folder").mkdir()
         (folder / "crasher").write_text("#!/bin/sh\nexit 3\n")
         (folder / "crasher").chmod(0o755)
+        (folder / "stranger").write_text("#!/bin/sh\nexit 72\n")
+        (folder / "stranger").chmod(0o755)
         for model, engine, shape in (("relu", "relu", []), ("open", "open", []), ("open", "bounded", ["n=1x3:2x3:4x3"])):
             args = ["--shape", shape[0].replace("n=", "x=")] if shape else []
             r = self.run("build", folder / f"{model}.onnx", "-o", folder / f"{engine}.hone", "--opt-level", 0, *args)
@@ -191,6 +193,8 @@ def cases():
         ("worker dies", [*build, "relu.onnx", "-o", "w.hone"], CRASH, ["worker", "exit status 3"],
          {"HONE_WORKER": "./crasher", "HONE_CACHE_DIR": "other"}),
         ("doctor finds no compiler", ["doctor"], NOTFOUND, [], no_worker),
+        ("worker of another build", [*build, "relu.onnx", "-o", "w.hone"], VERSION, ["./stranger", "another build", "HONE_WORKER"],
+         {"HONE_WORKER": "./stranger", "HONE_CACHE_DIR": "other"}),
         # judging
         ("accuracy bound broken", ["verify", "deep.onnx", "--threshold", "1e-30", "--opt-level", "0"], ACCURACY, [], {}),
         # trtexec
@@ -310,6 +314,20 @@ def check_pipes(work, judge):
     judge.tell("run with a shape too small for a kernel", faults, r.stderr)
 
 
+def check_stranger(judge, hone):
+    """The real worker must not wait for the rest of a request whose first words are another build's."""
+    worker = os.environ.get("HONE_WORKER") or pathlib.Path(hone).resolve().parent.parent / "src" / "codegen" / "hone-worker"
+    p = subprocess.Popen([worker], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    p.stdin.write(b"HWK2" + b"\0" * 4)
+    p.stdin.flush()
+    try:
+        status = p.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        status = "none: it waits"
+    judge.tell("worker started by another build", [] if status == 72 else [f"status {status}"], "")
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("hone")
@@ -327,6 +345,7 @@ def main():
         if not args.only:
             check_full_disk(work, judge)
             check_signals(work, judge)
+            check_stranger(judge, args.hone)
             check_pipes(work, judge)
     print(f"failures: {judge.passed} passed, {judge.failed} failed, 0 skipped")
     return 1 if judge.failed else 0
