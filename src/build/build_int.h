@@ -156,8 +156,8 @@ uint32_t hn_plan_bytes(hn_planner *p, const hn_value *v);
 uint32_t hn_plan_calc(hn_planner *p, hn_sop op, uint32_t x, uint32_t y);
 void hn_plan_bind_inputs(hn_planner *p, hn_graph *g);
 void hn_plan_know(hn_planner *p, hn_dim d, uint32_t reg);
-/* plan_broadcast.c: what kernels take for granted of extents that broadcast */
-void hn_plan_check_broadcasts(hn_planner *p, const hn_group *group);
+/* plan_extents.c: what kernels take for granted of extents */
+void hn_plan_check_extents(hn_planner *p, const hn_group *group);
 /* plan_call.c: kernel calls of one region */
 hone_status hn_plan_region(hn_planner *p, hn_group *group, hn_diag *dg);
 /* plan_control.c */

@@ -196,7 +196,7 @@ static hone_status add_call(hn_planner *p, const hn_group *group, const call_buf
 hone_status hn_plan_region(hn_planner *p, hn_group *group, hn_diag *dg)
 {
     call_bufs cb;
-    hn_plan_check_broadcasts(p, group);
+    hn_plan_check_extents(p, group);
     HN_TRY(make_bufs(p, group, &cb, dg));
     const hn_emission *e = group->choice->emission;
     for (int i = 0; i < e->launches.n; i++)

@@ -200,3 +200,17 @@ TEST(extents_that_turn_out_to_be_one)
         hn_check_graph(text[i], &(hn_run_opts){ .sym = 3, .fails = "not broadcast" });
     }
 }
+
+TEST(extents_that_must_agree)
+{
+    static const char *const text[] = {
+        "in x f32[4,n]  in w f32[3,5]\ny = matmul(x, w)\nout y",
+        "in x f32[4,n]  in w f32[5,3]\ny = matmul(x, w) {trans_b=1}\nz = neg(y)\nout z",
+        "in x f32[n,4]  in y f32[3,2]\nz = concat(x, y) {axis=1}\nw = neg(z)\nout w",
+        "in x f32[1,n,5]  in w f32[2,3,2]\ny = conv(x, w)\nout y",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 3 });
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 2, .fails = "2" });
+    }
+}

@@ -87,6 +87,8 @@ class Voters:
                 return ("skip", reason) if verdict == "skip" else ("evaluator against ONNX Runtime", reason)
         for way, r in self.ways.items():
             verdict, reason = r.run(str(self.folder))
+            if verdict == "fail" and "does not broadcast" in reason: # a limit that docs/onnx-decisions.md states
+                return "skip", "run: the batch of a product is found to be 1"
             if verdict != "pass":
                 return ("skip", reason) if verdict == "skip" else (f"{way} engine", reason)
         return "pass", "" if outs is not None or not ask_ort else "ONNX Runtime refused"
