@@ -11,7 +11,8 @@ Screening: engines of one model, one for each value, race in blocks against the 
 default's payload are left out. That is quick, and blind to where memory happened to lie. Proof: for each knob the value that
 moved a model most meets the default in fresh pairs of processes, as in `hone tune`; the effect is proven when the 99% interval
 of the paired log-ratio excludes 1. The tuner itself would not do: it leaves a loser before it has an interval, and here a
-proven loss counts as much. Results go to build/bench/knobs.json; runs add to what is there.
+proven loss counts as much. Results go to build/bench/knobs.json, proofs to build/bench/knobs.db as well, a trial store that
+`hone knobs --stats` reads; runs add to what is there.
 """
 
 import argparse
@@ -30,10 +31,12 @@ import models as table
 import ours
 
 OUT = contest.ROOT / "build" / "bench" / "knobs.json"
+STORE = OUT.with_suffix(".db")
+FASTER, NOT_FASTER = 1, 2   # outcomes as stores number them
 # Knobs that nothing reads by default, and the settings under which they count.
 BASES = ["", "-layout:image=2", "-math:winograd=1"]
-PAIRS = 12              # of processes in a proof
-T_99 = 3.106            # Student's t for their 99% interval
+PAIRS = 10              # of processes in a proof
+T_99 = 3.250            # Student's t for their 99% interval
 BATCH = 10              # engines in a race beside the default
 
 
@@ -223,6 +226,16 @@ class Sweep:
         print(f"{'proven  ' if p['proven'] else 'unproven'} {p['setting']} on {p['model']}: "
               f"{p['ratio']:.3f} [{p['lo']:.3f}, {p['hi']:.3f}]", flush=True)
 
+    def prove_given(self, text):
+        """'MODEL [BASE...] -KNOB=VALUE': one proof, screened or not."""
+        model, *route = text.split()
+        row = {"model": model, "threads": self.args.threads, "base": " ".join(route[:-1]), "setting": route[-1],
+               "knob": route[-1][1:].split("=")[0], "ratio": None}
+        try:
+            self.prove(row)
+        except (ours.HoneError, contest.ContestError) as e:
+            print(f"{text}: {e}", file=sys.stderr)
+
     def prove_all(self, until):
         for attempt in range(self.args.attempts):
             for knob in [k for k in self.knobs if self.wanted(k)]:
@@ -234,6 +247,29 @@ class Sweep:
                 except (ours.HoneError, contest.ContestError) as e:
                     self.found["proofs"].append({k: rows[0][k] for k in ("model", "base", "knob", "setting")} |
                                                 {"threads": rows[0]["threads"], "proven": False, "error": str(e)})
+
+    def trials(self):
+        """Each proof as trials under a key of its own: the base where there is one, then one setting more."""
+        digests = {}
+        for p in self.found["proofs"]:
+            if "ratio" not in p:
+                continue
+            if p["model"] not in digests:
+                path = table.select([p["model"]])[0].path
+                digests[p["model"]] = listing("explain", path, "--frozen", "--opt-level", 0)["model_digest"]
+            key = f"{digests[p['model']]} bench/knobs.py {p['threads']} {p['setting']}"
+            if p["base"]:
+                yield {"key": key, "route": p["base"], "outcome": FASTER, "ratio": 0}
+            outcome = FASTER if p["lo"] > 1 else NOT_FASTER
+            yield {"key": key, "route": joined(p["base"], p["setting"]), "outcome": outcome} | \
+                {k: p[k] for k in ("ratio", "lo", "hi")}
+
+    def store(self):
+        STORE.unlink(missing_ok=True)
+        lines = "".join(json.dumps(t) + "\n" for t in self.trials())
+        run = subprocess.run([str(ours.HONE), "trials", str(STORE), "--import", "-"], input=lines, capture_output=True, text=True)
+        if run.returncode != 0:
+            raise ours.HoneError(f"hone trials: {contest.last_line(run.stderr)}")
 
     def report(self):
         tunable = [k for k in self.knobs.values() if self.wanted(k["name"])]
@@ -268,12 +304,15 @@ def main():
     ap.add_argument("--minutes", type=float, default=1e9, help="stop proving after so long")
     ap.add_argument("--afresh", action="store_true", help="screen again what was screened before")
     ap.add_argument("--no-screen", action="store_true", help="prove from what is there")
+    ap.add_argument("--prove", action="append", default=[], metavar="'MODEL [BASE] -KNOB=VALUE'", help="prove this, no more")
     ap.add_argument("--report", action="store_true", help="print what is there and end")
     args = ap.parse_args()
     until = time.monotonic() + 60 * args.minutes
     with tempfile.TemporaryDirectory() as work:
         sweep = Sweep(args, pathlib.Path(work))
-        if not args.report:
+        for text in args.prove:
+            sweep.prove_given(text)
+        if not args.report and not args.prove:
             for model in [] if args.no_screen else table.select(args.models.split(",")):
                 if args.afresh:
                     keep = [r for r in sweep.found["variants"] if r["model"] != model.name or not sweep.wanted(r["knob"])]
@@ -284,6 +323,7 @@ def main():
                     print(f"{model.name}: {e}", file=sys.stderr)
                 sweep.save()
             sweep.prove_all(until)
+        sweep.store()
         sweep.report()
 
 

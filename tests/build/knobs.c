@@ -25,13 +25,11 @@
 #define CONV_WIDE  "in x f32[1,16,56,56]  const w f32[32,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
 #define DEPTHWISE                                                                                                         \
     "in x f32[1,64,28,28]  const w f32[64,1,3,3]\nc = conv(x, w) {group=64, pad_begin=[1,1], pad_end=[1,1]}\nout c"
-#define UPCONV      "in x f32[2,8,9,7]  const w f32[8,32,3,3]\ny = conv_transpose(x, w) {stride=[2,2], dilation=[2,2]}\nout y"
 #define POINTWISE   "in x f32[300000]  in y f32[300000]\na = add(x, y)  e = exp(a)\nout e"
 #define ROWS        "in x f32[33,257]  in y f32[257]\na = add(x, y)  e = exp(a)\nout e"
 #define SUM_ALONG   "in x f32[40,500]\ns = reduce_sum(x) {axes=[1], keepdims=0}\nout s"
 #define SUM_ACROSS  "in x f32[40,2048]\ns = reduce_sum(x) {axes=[0], keepdims=0}\nout s"
 #define SOFTMAX     "in x f32[40,500]\ns = softmax(x) {axis=1}\nout s"
-#define TOPK        "in x f32[3,400]\nv, i = topk(x) {axis=1, dim=5}\nout v  out i"
 #define POOL        "in x f32[1,32,14,14]\np = max_pool(x) {kernel=[2,2], stride=[2,2], dim=[7,7]}\nout p"
 #define TRANSPOSE   "in x f32[70,90]\nt = transpose(x) {perm=[1,0]}\nout t"
 #define ATTENTION   "in q f32[1,2,40,32]  in k f32[1,2,48,32]  in v f32[1,2,48,32]\na = attention(q, k, v)\nout a"
@@ -149,12 +147,9 @@ static const struct row {
     { "recurrent:nb", LSTM, "", { "1", "2" } },
     { "recurrent:mb", LSTM, "", { "1", "4" } },
     { "recurrent:mr", LSTM, "", { "1", "6" } },
-    { "topk:insert", TOPK, "", { "off", "on" } },
     { "pointwise:lanes", POINTWISE, "", { "1", "16" } },
     { "pointwise:chunk", POINTWISE, "", { "auto", "4096" } },
     { "pointwise:unroll", POINTWISE, "", { "auto", "4" } },
-    { "conv_transpose:lanes", UPCONV, "", { "1", "16" } },
-    { "conv_transpose:nv", UPCONV, "", { "1", "2" } },
     { "pool:lanes", POOL, "", { "1", "16" } },
 };
 
@@ -245,7 +240,7 @@ TEST(every_value_computes_the_same_3)
 TEST(a_model_does_not_read_what_it_cannot_use)
 {
     static const char *const others[] = { "gemm:mr", "conv:mr", "depthwise:copy", "wino:tile", "int8:nv", "attention:mr",
-                                          "recurrent:nb", "topk:insert", "tactic:gemm_packed", "layout:image", "math:winograd",
+                                          "recurrent:nb", "tactic:gemm_packed", "layout:image", "math:winograd",
                                           "reduce:chains", "region:epilogue" };
     hn_build_report r;
     build(t->arena, POINTWISE, "", &r);

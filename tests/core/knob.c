@@ -370,7 +370,36 @@ TEST(route_random_texts)
     CHECK(n_ok > 100);
 }
 
+TEST(knob_pins)
+{
+    static const hn_knob_def size = { .name = "t:s", .type = HN_KNOB_ENUM, .lo = 0, .hi = 3, .values = "auto|1|4|16" };
+    static const hn_knob_def way = { .name = "t:w", .type = HN_KNOB_ENUM, .lo = 0, .hi = 2, .values = "auto|off|on" };
+    static const hn_knob_def plain = { .name = "t:p", .type = HN_KNOB_INT, .lo = 0, .hi = 9 };
+    int64_t v = -7;
+    CHECK(!hn_knob_pin(&size, 0, &v) && !hn_knob_pin(&way, 0, &v) && !hn_knob_pin(&plain, 3, &v));
+    CHECK_EQ(v, -7);
+    CHECK(hn_knob_pin(&size, 3, &v) && v == 16);
+    CHECK(hn_knob_pin(&size, 1, &v) && v == 1);
+    CHECK(hn_knob_pin(&way, 1, &v) && v == 0);
+    CHECK(hn_knob_pin(&way, 2, &v) && v == 1);
+    CHECK(!hn_knob_pin(&size, 4, &v) && !hn_knob_pin(&size, -1, &v));
+}
+
 /* ---- reading ---- */
+TEST(knob_digests_of_places)
+{
+    hn_route r;
+    hn_diag dg = { 0 };
+    static const char *const head[] = { "/head/a" }, *const tail[] = { "/head/b" }, *const other[] = { "/y" };
+    pick_knobs();
+    CHECK_OK(hn_route_parse(t->arena, with_names("-N@/head/*=0 -N@/head/a=1 -M=1"), &r, &dg), &dg);
+    const hn_knobs *k = hn_knobs_new(t->arena, &r), *dflt = hn_knobs_new(t->arena, NULL);
+    CHECK(!hn_digest_eq(hn_knobs_digest_at(k, head, 1), hn_knobs_digest_at(k, tail, 1)));
+    CHECK(!hn_digest_eq(hn_knobs_digest_at(k, other, 1), hn_knobs_digest_at(k, tail, 1)));
+    CHECK(hn_digest_eq(hn_knobs_digest_at(dflt, head, 1), hn_knobs_digest_at(dflt, other, 1)));
+    CHECK(hn_digest_eq(hn_knobs_digest_at(k, other, 1), hn_knobs_digest_at(dflt, other, 1)));
+}
+
 TEST(knob_reads_and_trace)
 {
     hn_route r;

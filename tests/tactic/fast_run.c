@@ -368,6 +368,41 @@ static void check_point(hn_test *t, const fixture *f, const fast_case *c, const 
     done(&k);
 }
 
+/* ---- what only a route asks for ---- */
+typedef struct asked {
+    hn_knob knob;
+    int64_t value;
+} asked;
+
+static bool get_asked(void *user, hn_knob k, int64_t *ret)
+{
+    const asked *a = user;
+    *ret = a->value;
+    return k == a->knob;
+}
+
+static void not_met(void *user, hn_knob k, int64_t value)
+{
+    (void)user;
+    (void)k;
+    (void)value;
+}
+
+/* One value of each settled parameter beside its own; which one differs from case to case. */
+static void check_settled(hn_test *t, const fixture *f, const fast_case *c, const hn_tactic_def *td, const hn_target *tg)
+{
+    hn_space s = { 0 };
+    if (td->space) td->space(&f->r, tg, &s);
+    for (int i = 0; i < s.n; i++) {
+        if (!s.at[i].settled || s.at[i].n < 2) continue;
+        asked a = { td->pin[i], s.at[i].value[1 + (int)strlen(c->text) % (s.at[i].n - 1)] };
+        const hn_pins pins = { &a, get_asked, not_met };
+        int64_t p[1][HN_MAX_PARAM];
+        double ns;
+        if (hn_tactic_points(td, &f->r, tg, &pins, 1, p, &ns)) check_point(t, f, c, td, tg, p[0]);
+    }
+}
+
 void fast_check(hn_test *t, const fast_case *c, const char *tactic)
 {
     hn_target tg[N_TARGET];
@@ -386,6 +421,7 @@ void fast_check(hn_test *t, const fast_case *c, const char *tactic)
         const int tries = HN_MIN(q->n, c->n_point ? c->n_point : 8);
         for (int k = 0; k < tries; k++)
             check_point(t, &f, c, td, &tg[i], q->p[tries > 1 ? k * (q->n - 1) / (tries - 1) : 0]);
+        check_settled(t, &f, c, td, &tg[i]);
     }
     free(q);
     unmake(&f);

@@ -245,5 +245,4 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 const hn_tactic_def hn_tactic_conv_transpose_any_gather__cpu = {
     .name = "conv_transpose_any_gather__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
-    .pin = { [P_LANES] = HN_KNOB_conv_transpose_lanes, [P_NV] = HN_KNOB_conv_transpose_nv },
 };

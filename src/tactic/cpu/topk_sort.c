@@ -186,5 +186,4 @@ const hn_tactic_def hn_tactic_topk_any_sort__cpu = {
     .space = space,
     .cost = cost,
     .emit = emit,
-    .pin = { [P_INSERT] = HN_KNOB_topk_insert },
 };
