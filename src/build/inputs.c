@@ -31,12 +31,20 @@ static int64_t table_extent(const hn_value *v, int depth)
     return least;
 }
 
+/* A table of shapes of a list's elements: ones throughout are vectors of one element. */
+static bool is_shapes(const hn_value *v)
+{
+    HN_FOR_USES (u, v)
+        if (u->node && u->node->op == HN_OP_list_unpack && u->index == 1) return true;
+    return false;
+}
+
 uint32_t hn_input_hint(const hn_value *v)
 {
     /* a factor near zero asks a resize for images without end, and a division for infinities */
     const bool factor = v->type.rank <= 1 && strstr(v->name, "scale");
     if (hn_dtype_is_float(v->type.dtype)) return factor ? HN_HINT_ONES : HN_HINT_NONE;
-    if (v->type.dtype == HN_BOOL || strstr(v->name, "mask")) return HN_HINT_ONES;
+    if (v->type.dtype == HN_BOOL || strstr(v->name, "mask") || is_shapes(v)) return HN_HINT_ONES;
     const int64_t table = table_extent(v, 0);
     return table > 0 && table <= INT32_MAX ? (uint32_t)(HN_HINT_BELOW + table - 1) : HN_HINT_NONE;
 }
