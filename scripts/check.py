@@ -30,6 +30,9 @@ CONFIGS = {
 }
 # Caches of the program under test stay in the build folder.
 ENV = {"HONE_CACHE_DIR": str(BUILD / "check" / "cache"), "HONE_WORKER": str(BUILD / "hone-worker")}
+# Every graph that tests build, built for a GPU and run on the simulated one.
+CUDA_SIM = str(BUILD / "release" / "tests" / "cuda_sim" / "libcuda_sim.so")
+SIMULATED_GPU = {"HONE_TEST_TARGET": "sm_90a", "HONE_CUDA_DRIVER": CUDA_SIM, "HONE_NVRTC": CUDA_SIM, "HONE_TEST_TIMEOUT": "900"}
 SANITIZER_ENV = {
     # Leaks count; a failed allocation must come back as NULL, as it does without the sanitizer.
     "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:abort_on_error=0:detect_stack_use_after_return=1",
@@ -175,6 +178,7 @@ def stages(long):
             ("build-tsan", compile_stage("tsan")),
             ("unit-tsan", unit_stage("tsan", only=r"(base|runtime|dev|tune|api).*")),
             ("unit-long", unit_stage("release", suites=("long",))),
+            ("unit-gpu", unit_stage("release", SIMULATED_GPU, r"(tactic_every|build)")),
             ("models-all", script_stage([sys.executable, "tests/zoo/run.py", "--set", "bench"], timeout=7200)),
             ("conformance-ways", script_stage([sys.executable, "tests/conformance/run.py"], timeout=3600)),
             ("fuzz", script_stage([sys.executable, "scripts/fuzz.py", "--seconds", "120"])),
@@ -217,7 +221,7 @@ def run(todo):
         log, start, tally = LOGS / f"{name}.log", time.monotonic(), Tally()
         log.write_text("")
         config = name.split("-", 1)[1] if name.startswith("unit-") else ""
-        if {"avx2": "release", "scalar": "release", "long": "release"}.get(config, config) in broken:
+        if {"avx2": "release", "scalar": "release", "long": "release", "gpu": "release"}.get(config, config) in broken:
             tally.fail(f"{name}: not run, its build failed")
         else:
             try:
