@@ -378,6 +378,62 @@ static void absorb_sizes(former *f, hn_group *g, hn_node *n)
     }
 }
 
+enum { MAX_WIDENING = 4 }; /* operations: a cast, a zero point, a scale, and one to spare */
+
+/* The chain of pointwise operations with constants that makes v of bytes, last one first; 0: there is none, or others read
+ * parts of it. */
+static int widening_of(former *f, const hn_value *v, hn_node **ret)
+{
+    for (int n = 0; n < MAX_WIDENING; n++) {
+        hn_node *m = hn_producer(v);
+        if (!m || m->graph != f->g || !hn_has_one_use(v) || role_of(m) != ROLE_POINTWISE) return 0;
+        for (int i = 1; i < m->n_in; i++)
+            if (hn_in(m, i) && !hn_is_const(hn_in(m, i))) return 0;
+        ret[n] = m;
+        v = hn_in(m, 0);
+        if (m->op == HN_OP_cast && hn_dtype_is_int(v->type.dtype) && hn_dtype_bits(v->type.dtype) == 8) return n + 1;
+    }
+    return 0;
+}
+
+static void take_from(former *f, hn_group *g, hn_node *n)
+{
+    int at = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i] != n) g->nodes.at[at++] = g->nodes.at[i];
+    g->nodes.n = at;
+    f->of[n->id] = NULL;
+    if (at == 0) g->dead = true;
+    else if (g->root == n) g->root = g->nodes.at[at - 1];
+}
+
+/* Bytes stay bytes in memory: what widens operand i of n moves from the kernel that made the bytes to the one that reads
+ * them. A float would go to memory and back at four times the size. */
+static void absorb_widening(former *f, hn_group *into, hn_node *n, int i)
+{
+    hn_node *chain[MAX_WIDENING];
+    hn_group *from = group_of(f, hn_in(n, i));
+    const int length = from && from != into ? widening_of(f, hn_in(n, i), chain) : 0;
+    if (!length || from->kind != HN_GROUP_REGION || !knob(f, HN_KNOB_region_widen, n)) return;
+    for (int k = 0; k < length; k++) {
+        take_from(f, f->of[chain[k]->id], chain[k]);
+        group_add(f, into, chain[k]);
+    }
+    sort_nodes(f, into);
+    absorb_views(f, into, chain[length - 1]);
+}
+
+/* Every element is read by one window at most. */
+static bool windows_apart(const hn_node *n)
+{
+    int ns, nk;
+    const int64_t *stride = hn_attr_is(n, "stride", &ns), *kernel = hn_attr_is(n, "kernel", &nk);
+    if (n->n_out != 1) return false;
+    for (int i = 0; i < nk; i++)
+        if ((i < ns ? stride[i] : 1) < kernel[i]) return false;
+    return true;
+}
+
 static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
 {
     hn_group *best = group_to_follow(f, n);
@@ -391,6 +447,8 @@ static hone_status place_pointwise(former *f, hn_node *n, hn_diag *dg)
     }
     absorb_views(f, best, n);
     if (role_of(best->root) != ROLE_POINTWISE) absorb_sizes(f, best, n);
+    for (int i = 0; i < n->n_in; i++)
+        if (hn_in(n, i)) absorb_widening(f, best, n, i);
     return HONE_OK;
 }
 
@@ -405,6 +463,8 @@ static hone_status place(former *f, hn_node *n, hn_diag *dg)
     if (!g) return HN_NOMEM(dg);
     if (r == ROLE_VIEW) absorb_views(f, g, n);
     if (r == ROLE_BOTH) absorb_prologue(f, g, n);
+    if (r == ROLE_BOTH || ((n->op == HN_OP_avg_pool || n->op == HN_OP_max_pool) && windows_apart(n)))
+        absorb_widening(f, g, n, 0);
     if (n->op == HN_OP_concat) absorb_pieces(f, g, n);
     return HONE_OK;
 }

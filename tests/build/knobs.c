@@ -18,6 +18,10 @@
 #define INT8_WIDE  "in x u8[40,64]  const w i8[64,2048]\nm = matmul_int(x, w)\nout m"
 #define QUANTISED  "in x u8[1,16,14,14]  const w i8[64,16,3,3]  const s f32[] = {0.1}  const t f32[] = {0.2}\n" \
                    "a = dequantize(x, s)  b = dequantize(w, t)  c = conv(a, b)\nout c"
+#define RESIDUAL                                                                                                          \
+    "in f u8[1,16,14,14]  const w i8[16,16,1,1]  const s f32[] = {0.05}  const t f32[] = {0.2}  const z u8[] = {99}\n"     \
+    "x = dequantize(f, s, z)  b = dequantize(w, t)  p = conv(x, b)  q = quantize(p, s, z) {to=u8}\n"                       \
+    "d = dequantize(q, s, z)  c = conv(d, b)  e = quantize(c, s, z) {to=u8}  g = dequantize(e, s, z)  r = add(d, g)\nout r"
 #define CONV_INT8  "in x u8[1,16,14,14]  const w i8[64,16,3,3]\nc = conv_int(x, w) {pad_begin=[1,1], pad_end=[1,1]}\nout c"
 #define CONV                                                                                                              \
     "in x f32[1,16,14,14]  const w f32[64,16,3,3]\nc = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  r = relu(c)\nout r"
@@ -89,6 +93,7 @@ static const struct row {
     { "region:follow", TWO, "", { "first", "last" } },
     { "region:copy_views", SHARED_VIEW, "", { "0", "1" } },
     { "region:recompute", SHARED_WORK, "", { "0", "1" } },
+    { "region:widen", RESIDUAL, "", { "0", "1" } },
     { "region:prologue", "in x f32[9,70]\ne = exp(x)  s = reduce_sum(e) {axes=[1]}\nout s", "", { "0", "1" } },
     { "region:views", "in x f32[6,70]  in y f32[70,6]\nt = transpose(x) {perm=[1,0]}  a = add(t, y)\nout a", "", { "0", "1" } },
     { "tactic:gemm_packed", GEMM, "", { "0", "1" } },
