@@ -11,19 +11,20 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def call(argv, timeout):
-    """(exit status, stdout, the end of stderr, seconds)."""
+def call(argv, timeout, before=()):
+    """(exit status, stdout, the end of stderr, seconds) of the program, under another one where `before` names it."""
     env = {**os.environ, "LD_LIBRARY_PATH": str(HERE / "lib"), "HONE_WORKER": str(HERE / "hone-worker"),
            "HONE_CACHE_DIR": os.environ.get("HONE_CACHE_DIR", "/tmp/hone-cache")}
     start = time.monotonic()
     try:
-        r = subprocess.run([str(HERE / "hone"), *map(str, argv)], env=env, capture_output=True, text=True, timeout=timeout)
+        r = subprocess.run([*before, str(HERE / "hone"), *map(str, argv)], env=env, capture_output=True, text=True, timeout=timeout)
         return r.returncode, r.stdout, r.stderr[-1500:], time.monotonic() - start
     except subprocess.TimeoutExpired as e:
         return 124, "", f"took longer than {e.timeout} s", time.monotonic() - start
@@ -38,20 +39,22 @@ def last_json(text):
     return None
 
 
-def step(row, name, argv, timeout):
-    rc, out, err, seconds = call(argv, timeout)
+def step(row, name, argv, timeout, before=()):
+    rc, out, err, seconds = call(argv, timeout, before)
     row[name] = {"status": rc, "seconds": round(seconds, 2), "result": last_json(out)}
     if rc != 0:
-        row[name]["stderr"] = err
+        row[name]["stderr"] = err or out[-1500:]
     return rc == 0
 
 
-def one(model, target, seconds, work):
+def one(model, target, seconds, work, sanitize):
     row, engine = {"model": model.stem}, work / (model.stem + ".hone")
     if step(row, "build", ["build", model, "--target", target, "-o", engine, "--json"], 150):
         step(row, "build_warm", ["build", model, "--target", target, "-o", engine, "--json"], 60)
         step(row, "verify", ["verify", model, "--engine", engine, "--json"], 120)
         step(row, "bench", ["bench", engine, "--duration", seconds, "--json"], 60)
+        if sanitize:
+            step(row, "sanitize", ["run", engine], 120, ["compute-sanitizer", "--error-exitcode", "9"])
     return row
 
 
@@ -75,11 +78,13 @@ def main():
     rc, out, err, _ = call(["doctor", "--json"], 60)
     rows = [{"doctor": last_json(out) if rc == 0 else err}]
     print(json.dumps(rows[0]), flush=True)
+    sanitize = shutil.which("compute-sanitizer") is not None  # of the smallest model
     for model in args.models or sorted((HERE / "models").glob("*.onnx"), key=lambda p: p.stat().st_size):
         if time.monotonic() - start > args.limit:
             rows.append({"model": model.stem, "skipped": "out of time"})
             continue
-        rows.append(one(model, args.target, args.seconds, work))
+        rows.append(one(model, args.target, args.seconds, work, sanitize))
+        sanitize = False
         print(json.dumps(rows[-1]), flush=True)
         pathlib.Path(args.out).write_text(json.dumps(rows, indent=1))
     for row in rows[1:]:
