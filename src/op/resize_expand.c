@@ -122,6 +122,18 @@ typedef struct taps {
     double *weight;
 } taps;
 
+/* Taps of output o that the edge moved to one element become one: of opposite signs, an infinity there would make NaN of them. */
+static void merge_taps(taps *t, int64_t n_out, int64_t o)
+{
+    for (int k = 1; k < t->n; k++)
+        for (int i = 0; i < k; i++) {
+            if (t->index[i * n_out + o] != t->index[k * n_out + o]) continue;
+            t->weight[i * n_out + o] += t->weight[k * n_out + o];
+            t->weight[k * n_out + o] = 0;
+            break;
+        }
+}
+
 static bool make_taps(hn_builder *b, const axis_job *j, int64_t n_in, int64_t n_out, taps *t)
 {
     const line l = line_of(j, (double)n_in, (double)n_out);
@@ -145,6 +157,7 @@ static bool make_taps(hn_builder *b, const axis_job *j, int64_t n_in, int64_t n_
         }
         for (int k = 0; k < t->n; k++)
             t->weight[k * n_out + o] /= sum;
+        if (t->n > 2) merge_taps(t, n_out, o);
     }
     return true;
 }
