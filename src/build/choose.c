@@ -157,10 +157,12 @@ static hone_status race(field *f, int n, hn_diag *dg)
     int *of = HN_NEW_N(b->a, int, n + 1), m = 0;
     if (!c || !of) return HN_NOMEM(dg);
     for (int i = 0; i < n; i++) {
+        if (is_open(&f->at.at[i])) recall(f, &f->at.at[i]); /* an equal region under other names may just have been timed */
         if (!is_open(&f->at.at[i])) continue;
         of[m] = i;
         c[m++] = (hn_contender){ .e = f->at.at[i].e };
     }
+    if (m == 0) return HONE_OK;
     hn_log(HN_LOG_DEBUG, "timing %d candidates for %s (%s)", m, f->r->name, f->r->ops);
     HN_TRY(hn_measure_race(b->measure, f->r, c, m, dg));
     for (int i = 0; i < m; i++) {

@@ -115,4 +115,12 @@ def recurrent(steps=6, width=32):
                  [value("y", [steps, 1, 1, 3]), value("i", [steps, 1, 1, 3], INT64)], init)
 
 
-GRAPHS = {"convolutions": convolutions, "encoder": encoder, "image_tail": image_tail, "recurrent": recurrent}
+def two_names(width=48):
+    """The same work twice, over extents of two names: one region to the timing cache, two to a build."""
+    init = [weights("w", [width, width], 1)]
+    nodes = [n for i in "ab" for n in (node("MatMul", [f"x{i}", "w"], [f"m{i}"]), node("Softmax", [f"m{i}"], [f"s{i}"], axis=-1),
+                                       node("Transpose", [f"s{i}"], [f"y{i}"], perm=[1, 0]))]
+    return model(nodes, [value(f"x{i}", [i, width]) for i in "ab"], [value(f"y{i}", [width, i]) for i in "ab"], init)
+
+
+GRAPHS = {"two_names": two_names, "convolutions": convolutions, "encoder": encoder, "image_tail": image_tail, "recurrent": recurrent}
