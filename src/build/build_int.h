@@ -158,6 +158,8 @@ void hn_plan_bind_inputs(hn_planner *p, hn_graph *g);
 void hn_plan_know(hn_planner *p, hn_dim d, uint32_t reg);
 /* plan_extents.c: what kernels take for granted of extents */
 void hn_plan_check_extents(hn_planner *p, const hn_group *group);
+/** Checks for what inference promised of a node's open extents. */
+hone_status hn_plan_check_promises(hn_planner *p, hn_node *n, hn_diag *dg);
 /* plan_call.c: kernel calls of one region */
 hone_status hn_plan_region(hn_planner *p, hn_group *group, hn_diag *dg);
 /* plan_control.c */

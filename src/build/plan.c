@@ -150,7 +150,10 @@ hone_status hn_plan_graph(hn_planner *p, hn_graph *g, hn_diag *dg)
     for (int i = 0; i < groups->all.n; i++) {
         hn_group *group = groups->all.at[i];
         switch (group->kind) {
-        case HN_GROUP_ALIAS: HN_TRY(plan_alias(p, group->root, dg)); break;
+        case HN_GROUP_ALIAS:
+            HN_TRY(hn_plan_check_promises(p, group->root, dg));
+            HN_TRY(plan_alias(p, group->root, dg));
+            break;
         case HN_GROUP_CONTROL: HN_TRY_IN(dg, hn_plan_control(p, group->root, dg), "in node \"%s\"", group->root->name); break;
         case HN_GROUP_REGION:
             HN_TRY(make_results(p, group, dg));

@@ -197,6 +197,7 @@ hone_status hn_plan_region(hn_planner *p, hn_group *group, hn_diag *dg)
 {
     call_bufs cb;
     hn_plan_check_extents(p, group);
+    for (int i = 0; i < group->nodes.n; i++) HN_TRY(hn_plan_check_promises(p, group->nodes.at[i], dg));
     HN_TRY(make_bufs(p, group, &cb, dg));
     const hn_emission *e = group->choice->emission;
     for (int i = 0; i < e->launches.n; i++)

@@ -1,6 +1,7 @@
 /*
- * Extents that must agree. Where two symbols meet, or a symbol and a number, only the run shows whether they do, and kernels take it
- * for granted: the plan checks that they do, or, where kernels can do it, that the operand's is 1 (hn_lower_broadcast_idx).
+ * Extents that must agree: those that broadcast, and what inference promised of others (hn_node_promises). Where two symbols meet, or
+ * a symbol and a number, only the run shows whether they do, and kernels take it for granted: the plan checks that they do, or,
+ * where kernels can do it, that the operand's is 1 (hn_lower_broadcast_idx).
  */
 #include "build/plan_control.h"
 
@@ -33,54 +34,34 @@ static void check_axis(hn_planner *p, const hn_node *n, const hn_value *x, int a
     hn_str_done(&what);
 }
 
-static void check_equal(hn_planner *p, const hn_node *n, hn_dim x, hn_dim y, const char *which)
+typedef struct promises {
+    hn_planner *p;
+    const hn_node *n;
+} promises;
+
+static void keep_promise(void *user, hn_dim a, hn_dim b, bool at_most)
 {
-    if (x == y) return;
-    const uint32_t got = hn_plan_dim(p, x), want = hn_plan_dim(p, y);
-    if (got == HN_NO || want == HN_NO || got == want) return;
+    const promises *k = user;
+    const uint32_t x = hn_plan_dim(k->p, a), y = hn_plan_dim(k->p, b);
+    if (x == HN_NO || y == HN_NO || x == y) return;
     hn_str what = { 0 };
-    hn_str_addf(&what, "node \"%s\": the operands' %s differ", hn_plan_origin(n), which);
-    hn_pb_check(p->pb, HN_S_CHECK_EQ, got, want, hn_str_get(&what));
+    hn_str_addf(&what, "node \"%s\": extents of its operands do not fit: ", hn_plan_origin(k->n));
+    hn_dim_print(k->p->b->g->syms, a, &what);
+    hn_str_add(&what, at_most ? " is to be at most " : " is to be ");
+    hn_dim_print(k->p->b->g->syms, b, &what);
+    hn_pb_check(k->p->pb, at_most ? HN_S_CHECK_LE : HN_S_CHECK_EQ, x, y, hn_str_get(&what));
     hn_str_done(&what);
 }
 
-/* What a product contracts. */
-static void check_contracted(hn_planner *p, const hn_node *n)
+hone_status hn_plan_check_promises(hn_planner *p, hn_node *n, hn_diag *dg)
 {
-    const hn_tdesc *a = &hn_in(n, 0)->type, *b = &hn_in(n, 1)->type;
-    const bool plain = n->op == HN_OP_matmul;
-    const int ta = plain && hn_attr_i(n, "trans_a") ? 2 : 1, tb = plain && hn_attr_i(n, "trans_b") ? 1 : 2;
-    check_equal(p, n, a->dim[a->rank - ta], b->dim[b->rank - tb], "contracted axes");
-}
-
-/* All axes but the one along which operands are joined. */
-static void check_joined(hn_planner *p, const hn_node *n)
-{
-    int axis;
-    const hn_tdesc *y = &n->out[0]->type;
-    if (!hn_axis_resolve(hn_attr_i(n, "axis"), y->rank, &axis)) return;
-    for (int i = 0; i < n->n_in; i++)
-        for (int a = 0; a < y->rank; a++)
-            if (a != axis) check_equal(p, n, hn_in(n, i)->type.dim[a], y->dim[a], "other axes");
-}
-
-static void check_channels(hn_planner *p, const hn_node *n)
-{
-    hn_symtab *t = p->b->g->syms;
-    const hn_dim all = hn_dim_mul(t, hn_in(n, 1)->type.dim[1], hn_dim_const(t, hn_attr_i(n, "group")));
-    check_equal(p, n, hn_in(n, 0)->type.dim[1], all, "channels");
-}
-
-static void check_others(hn_planner *p, const hn_node *n)
-{
-    switch (n->op) {
-    case HN_OP_matmul:
-    case HN_OP_matmul_int: check_contracted(p, n); break;
-    case HN_OP_concat: check_joined(p, n); break;
-    case HN_OP_conv:
-    case HN_OP_conv_int: check_channels(p, n); break;
-    default: break;
+    promises k = { p, n };
+    bool open = false;
+    for (int i = 0; i < n->n_in; i++) {
+        const hn_value *x = hn_in(n, i);
+        open |= x && x->kind == HN_TENSOR && !hn_tdesc_is_static(&x->type);
     }
+    return open ? hn_node_promises(n, keep_promise, &k, dg) : HONE_OK;
 }
 
 void hn_plan_check_extents(hn_planner *p, const hn_group *group)
@@ -88,7 +69,6 @@ void hn_plan_check_extents(hn_planner *p, const hn_group *group)
     for (int k = 0; k < group->nodes.n; k++) {
         const hn_node *n = group->nodes.at[k];
         const int own = own_axes(n);
-        check_others(p, n);
         for (int i = 0; own >= 0 && i < n->n_in; i++) {
             const hn_value *x = hn_in(n, i);
             if (!x || x->kind != HN_TENSOR || (own && i > 1)) continue;

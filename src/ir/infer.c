@@ -209,6 +209,23 @@ static hone_status infer_in(hn_node *n, hn_arena *scratch, hn_diag *dg)
     return hn_arena_oom(n->graph->arena) ? HN_NOMEM(dg) : HONE_OK;
 }
 
+hone_status hn_node_promises(hn_node *n, void (*promise)(void *user, hn_dim a, hn_dim b, bool at_most), void *user, hn_diag *dg)
+{
+    hn_call c;
+    hn_arena *scratch = hn_arena_create();
+    if (!scratch) return HN_NOMEM(dg);
+    hone_status s = hn_call_of_node(n, scratch, &c, dg);
+    for (int i = 0; s == HONE_OK && i < n->n_out; i++) {
+        c.out[i] = (hn_tdesc){0};
+        c.out_kind[i] = HN_TENSOR;
+    }
+    c.promise = promise;
+    c.promise_user = user;
+    if (s == HONE_OK && c.op->infer) s = c.op->infer(&c, dg);
+    hn_arena_destroy(scratch);
+    return s;
+}
+
 static hone_status infer_framed(hn_node *n, hn_arena *scratch, hn_diag *dg)
 {
     const hn_op_def *op = hn_op_of(n);

@@ -269,6 +269,8 @@ void hn_unlink(hn_node *n);
 int hn_graph_count_nodes(const hn_graph *g);
 /** Remove unused pure nodes (to a fixpoint); yields how many. */
 int hn_sweep_dead(hn_graph *g);
+/** Tell what inference takes for granted of a node's open extents: pairs that are equal, or (at_most) in order. */
+hone_status hn_node_promises(hn_node *n, void (*promise)(void *user, hn_dim a, hn_dim b, bool at_most), void *user, hn_diag *dg);
 /** Recompute the types and contents of every node, bodies first; raises where inference refuses. */
 hone_status hn_reinfer(hn_graph *g, hn_diag *dg);
 

@@ -49,6 +49,9 @@ typedef struct hn_call {
      */
     hn_dim (*value_dim)(void *user, int out, int elem);
     void *user;
+    /** Told what inference takes for granted of open extents: a is b, or (at_most) no greater. NULL: nobody asks. */
+    void (*promise)(void *user, hn_dim a, hn_dim b, bool at_most);
+    void *promise_user;
 } hn_call;
 
 /** A tensor in working form: floats as double, everything else as int64; row-major, static shape. */

@@ -41,6 +41,7 @@ static hone_status infer_channels(const hn_call *c, hn_diag *dg)
         return HN_RAISE(dg, HONE_E_SHAPE,
                         "the input has %lld channels but the filters take %lld in %lld groups", (long long)cx,
                         (long long)cw, (long long)group);
+    (void)hn_op_meet(c, c->in[0].dim[1], hn_dim_mul(c->syms, c->in[1].dim[1], group), &(hn_dim){ 0 });
     if (hn_op_known(c, c->in[1].dim[0], &m) && m % group != 0)
         return HN_RAISE(dg, HONE_E_SHAPE, "%lld filters do not divide into %lld groups", (long long)m,
                         (long long)group);

@@ -128,8 +128,25 @@ bool hn_op_meet(const hn_call *c, hn_dim a, hn_dim b, hn_dim *ret)
     const bool ka = hn_op_known(c, a, &va), kb = hn_op_known(c, b, &vb);
 
     if (ka && kb && va != vb) return false;
+    if (!ka || !kb) hn_op_promise(c, a, b, /* at_most= */ false);
     *ret = ka || !kb ? a : b;
     return true;
+}
+
+void hn_op_promise(const hn_call *c, hn_dim a, hn_dim b, bool at_most)
+{
+    if (c->promise && a != b) c->promise(c->promise_user, a, b, at_most);
+}
+
+hone_status hn_op_want_index_within(const hn_call *c, int d, hn_dim index, hn_dim x, hn_diag *dg)
+{
+    int64_t ni, nx;
+    if (!hn_op_known(c, index, &ni) || !hn_op_known(c, x, &nx)) {
+        hn_op_promise(c, index, x, /* at_most= */ true);
+        return HONE_OK;
+    }
+    if (ni <= nx) return HONE_OK;
+    return HN_RAISE(dg, HONE_E_SHAPE, "the index reaches %lld elements on axis %d but x has %lld", (long long)ni, d, (long long)nx);
 }
 
 hone_status hn_op_want_meet(const hn_call *c, int i, int x, int j, int y, hn_dim *ret, hn_diag *dg)

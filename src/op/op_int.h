@@ -157,6 +157,10 @@ hone_status hn_op_want_dtype_attr(const hn_call *c, int attr, hn_diag *dg);
 /** The extent two dims that must be equal have: the known one where one is; false when both are known and
  * differ. */
 bool hn_op_meet(const hn_call *c, hn_dim a, hn_dim b, hn_dim *ret);
+/** Tell whoever asks that a is b, or no greater: a plan checks it when shapes are set. */
+void hn_op_promise(const hn_call *c, hn_dim a, hn_dim b, bool at_most);
+/** An index of gather_elements and its like has no more elements on axis d than what it reads or writes. */
+hone_status hn_op_want_index_within(const hn_call *c, int d, hn_dim index, hn_dim x, hn_diag *dg);
 /** Axis x of operand i and axis y of operand j agree (hn_op_meet), else a raise naming both; ret may be NULL.
  */
 hone_status hn_op_want_meet(const hn_call *c, int i, int x, int j, int y, hn_dim *ret, hn_diag *dg);

@@ -82,12 +82,8 @@ static hone_status infer_elements(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want_rank(c, 2, rank, dg));
     HN_TRY(hn_op_want_axis(c, AXIS, rank, false, &axis, dg));
     for (int d = 0; d < rank; d++) {
-        int64_t nx, ni;
         HN_TRY(hn_op_want_meet(c, 1, d, 2, d, NULL, dg));
-        if (d != axis && hn_op_known(c, c->in[0].dim[d], &nx) && hn_op_known(c, c->in[1].dim[d], &ni) &&
-            ni > nx)
-            return HN_RAISE(dg, HONE_E_SHAPE, "the index reaches %lld elements on axis %d but x has %lld",
-                            (long long)ni, d, (long long)nx);
+        if (d != axis) HN_TRY(hn_op_want_index_within(c, d, c->in[1].dim[d], c->in[0].dim[d], dg));
     }
     c->out[0] = c->in[0];
     return HONE_OK;
