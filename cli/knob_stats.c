@@ -367,8 +367,8 @@ int cli_knob_stats(const cli_options *o)
     close(fd);
     list_knobs(s);
     const hone_status status = add_all(s, o->word, o->n_word, &err);
+    remove(s->engine); /* before a reader of the output can go away */
     if (status == HONE_OK) print_stats(s);
-    remove(s->engine);
     for (int i = 0; i < s->n; i++) {
         free(s->row[i].setting);
         free(s->row[i].where);
