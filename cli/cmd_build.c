@@ -34,18 +34,21 @@ static void print_summary(const cli_options *o, const hone_model *m, const char 
     cJSON *r = cJSON_Parse(report);
     cJSON *regions = cJSON_GetObjectItem(r, "regions");
     const double build_s = cJSON_GetNumberValue(cJSON_GetObjectItem(r, "build_s"));
+    const double peak = cJSON_GetNumberValue(cJSON_GetObjectItem(r, "peak_rss_bytes"));
     if (o->json) {
         cJSON *j = cJSON_CreateObject();
         cJSON_AddStringToObject(j, "engine", path);
         cJSON_AddNumberToObject(j, "nodes", hone_model_node_count(m));
         cJSON_AddNumberToObject(j, "build_s", build_s);
+        cJSON_AddNumberToObject(j, "peak_rss_bytes", peak);
         cJSON_AddStringToObject(j, "payload", cJSON_GetStringValue(cJSON_GetObjectItem(r, "payload")));
         cJSON_AddItemToObject(j, "knobs", knobs_read(r));
         if (o->verbose) cJSON_AddItemToObject(j, "report", cJSON_Duplicate(r, true));
         cli_print_json(j);
     } else {
-        printf("%s: %d operations, %d regions, %.0f kernels, built in %.1f s\n", path, hone_model_node_count(m),
-               cJSON_GetArraySize(regions), cJSON_GetNumberValue(cJSON_GetObjectItem(r, "kernels")), build_s);
+        printf("%s: %d operations, %d regions, %.0f kernels, built in %.1f s with at most %.0f MiB\n", path,
+               hone_model_node_count(m), cJSON_GetArraySize(regions), cJSON_GetNumberValue(cJSON_GetObjectItem(r, "kernels")),
+               build_s, peak / (1 << 20));
         printf("next: hone bench %s\n", path);
     }
     cJSON_Delete(r);

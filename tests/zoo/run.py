@@ -2,7 +2,8 @@
 """Real models through the whole path: built, run, and compared with float64 and with ONNX Runtime.
 
 For each model: err (relative L2 against float64, worst output; integers equal) is at most 2x ONNX Runtime's, or 1e-6.
-Where ONNX Runtime refuses a model, err is at most 1e-4. Several models run at once, one a thread.
+Where ONNX Runtime refuses a model, err is at most 1e-4. Building takes no more memory than docs/architecture.md states.
+Several models run at once, one a thread.
 
     tests/zoo/run.py --set smoke | --models NAME[,NAME]
 """
@@ -30,6 +31,11 @@ def prepare(args):
     os.execve(TOOLS, [str(TOOLS), __file__, *sys.argv[1:]], env)
 
 
+def memory_bound(model, engine_bytes):
+    """Bytes that the building process may hold at most: 96 MiB, and four times the larger of model and engine."""
+    return (96 << 20) + 4 * max(model.path.stat().st_size, engine_bytes)
+
+
 def bound(ort_err):
     return 1e-4 if ort_err is None else max(1e-6, 2 * ort_err)
 
@@ -54,6 +60,9 @@ def check(model, args):
         return "FAIL", str(e)
     if any(got[n].tobytes() != again[n].tobytes() for n in got):
         return "FAIL", "two runs on the same input differ"
+    most = memory_bound(model, built["engine_bytes"])
+    if built["peak_rss_bytes"] > most:
+        return "FAIL", f"building took {built['peak_rss_bytes'] >> 20} MiB, {most >> 20} are allowed"
     ort_err, note = None, ""
     try:
         with contest.start_peer("ort", model.path, 1, files) as c:
@@ -62,7 +71,8 @@ def check(model, args):
         note = f"; ONNX Runtime refuses: {str(e)[:60]}"
     err = contest.worst_error(got, want)
     text = (f"err {err:.1e}, ONNX Runtime {'-' if ort_err is None else f'{ort_err:.1e}'}, "
-            f"built in {built['build_s']:.1f} s, {built['engine_bytes'] / 1e6:.1f} MB{note}")
+            f"built in {built['build_s']:.1f} s, {built['engine_bytes'] / 1e6:.1f} MB, "
+            f"peak {built['peak_rss_bytes'] >> 20} MiB{note}")
     return ("ok" if err <= bound(ort_err) else "FAIL"), text
 
 
