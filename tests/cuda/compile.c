@@ -87,6 +87,8 @@ TEST(nvrtc_lines_reductions_pools)
     BOTH("in x f32[64,768]  in s f32[768]  in c f32[768]\na = softmax(x) {axis=1}  b = layer_norm(x, s, c)  d = softmax(x) {axis=0}\n"
          "out a  out b  out d",
          "in x f32[4,300]\na = reduce_sum(x) {axes=[1]}  b = reduce_max(x) {axes=[0]}  c = arg_max(x) {axis=1}\nout a  out b  out c",
+         "in x f32[3000,70]  in y f16[2,900,40]\na = reduce_sum(x) {axes=[0]}  b = exp(y)  c = reduce_sum(b) {axes=[1]}\nout a  out c",
+         "in x f64[500,2,9]\na = reduce_prod(x) {axes=[0]}  b = reduce_min(x) {axes=[0]}\nout a  out b",
          "in x f32[1,6,9,8]\ny = max_pool(x) {kernel=[3,3], stride=[2,2], dim=[4,3]}\nout y");
 }
 

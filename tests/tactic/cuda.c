@@ -46,3 +46,20 @@ TEST(gpu_lines)
     every(t, "in x f16[3,100]  in s f16[100]\na = rms_norm(x, s)\nout a", "rms_norm", NULL, 1e-3);
     every(t, "in x f32[4,50]\na = reduce_max(x) {axes=[1]}\nout a", "reduce_max", NULL, 0);
 }
+
+TEST(gpu_columns)
+{
+    static const int c[] = { 1, 8, 33, 70 }, h[] = { 4, 5, 16, 33 }, w[] = { 4, 13, 16, 40 };
+    static const char *const op[] = { "reduce_sum", "reduce_max", "reduce_min", "reduce_prod" };
+    for (int i = 0; i < 4; i++) {
+        every(t, hn_arena_printf(t->arena, "in x f32[2,%d,%d,%d]  in z f32[2,%d,%d,%d]\na = mul(x, z)  y = %s(a) {axes=[2,3]}  e = relu(y)\nout e",
+                                 c[i], h[i], w[i], c[i], h[i], w[i], op[i]), op[i], "acdb", 0);
+        every(t, hn_arena_printf(t->arena, "in x f32[%d,2,%d]\ny = %s(x) {axes=[0], keepdims=0}\nout y", h[i] * 4, c[i], op[(i + 1) % 4]),
+              op[(i + 1) % 4], NULL, 0);
+    }
+    every(t, "in x f32[40,3,60,5]\ny = reduce_sum(x) {axes=[0,2], keepdims=0}\nout y", "reduce_sum", NULL, 0);
+    every(t, "in x f16[1,20,9,9]\ny = reduce_sum(x) {axes=[2,3]}\nout y", "reduce_sum", "acdb", 1e-3);
+    every(t, "in x f32[5000,9]\ny = reduce_sum(x) {axes=[0]}\nout y", "reduce_sum", NULL, 0);
+    fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f32[n,24,n]\nz = reduce_sum(x) {axes=[0,1]}\nout z",
+                                .root = "reduce_sum", .tol = 1e-5, .sym = 21, .n_point = 4 });
+}

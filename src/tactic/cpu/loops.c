@@ -89,3 +89,54 @@ hn_kv hn_loops_tap(hn_lower *l, const hn_loops_window *w, const hn_value *x, con
     }
     return ok;
 }
+
+int hn_loops_reduction(int op)
+{
+    switch (op) {
+    case HN_OP_reduce_sum: return HN_KOP_ADD;
+    case HN_OP_reduce_prod: return HN_KOP_MUL;
+    case HN_OP_reduce_max: return HN_KOP_MAX;
+    case HN_OP_reduce_min: return HN_KOP_MIN;
+    default: return -1;
+    }
+}
+
+uint32_t hn_loops_reduced_axes(const hn_node *n)
+{
+    int count;
+    uint32_t bits = 0;
+    const int64_t *ax = hn_attr_is(n, "axes", &count);
+    for (int i = 0; i < count; i++) bits |= 1u << ax[i];
+    return bits;
+}
+
+void hn_loops_reduced_idx(hn_lower *l, const hn_node *n, const hn_kv *at, hn_kidx *ret)
+{
+    hn_kb *b = hn_lower_kb(l);
+    const uint32_t axes = hn_loops_reduced_axes(n);
+    const bool keep = hn_attr_i(n, "keepdims");
+    hn_kv kept[HN_MAX_RANK];
+    int rank = 0;
+    for (int a = 0; a < hn_in(n, 0)->type.rank; a++) {
+        if (!(axes >> a & 1)) kept[rank++] = at[a];
+        else if (keep) kept[rank++] = hn_kb_i(b, 0);
+    }
+    hn_kidx_init(ret, rank, kept);
+}
+
+hn_kv hn_loops_identity(hn_kb *b, int op, hn_dtype t, int lanes)
+{
+    const bool fl = hn_dtype_is_float(t);
+    switch (op) {
+    case HN_KOP_ADD: return fl ? hn_kb_float(b, t, lanes, 0) : hn_kb_int(b, t, lanes, 0);
+    case HN_KOP_MUL: return fl ? hn_kb_float(b, t, lanes, 1) : hn_kb_int(b, t, lanes, 1);
+    default: break;
+    }
+    const bool max = op == HN_KOP_MAX;
+    if (fl) return hn_kb_float(b, t, lanes, max ? -__builtin_inf() : __builtin_inf());
+    if (t == HN_BOOL) return hn_kb_int(b, t, lanes, !max);
+    const int bits = hn_dtype_bits(t);
+    const int64_t top = hn_dtype_is_signed(t) ? (int64_t)(~0ull >> (65 - bits)) : (int64_t)(~0ull >> (64 - bits));
+    if (max) return hn_kb_int(b, t, lanes, hn_dtype_is_signed(t) ? -top - 1 : 0);
+    return hn_kb_int(b, t, lanes, top);
+}

@@ -30,4 +30,13 @@ int hn_loops_result(const hn_region *r, int k);
 /** Bits of all axes of v. */
 uint32_t hn_loops_all(const hn_value *v);
 
+/** What a reduction combines with: a KIR op; -1 for other ops. */
+int hn_loops_reduction(int op);
+/** Bits of the axes that reduction n folds. */
+uint32_t hn_loops_reduced_axes(const hn_node *n);
+/** Index of the result of reduction n that at[], an index of its operand, belongs to; lanes 1. */
+void hn_loops_reduced_idx(hn_lower *l, const hn_node *n, const hn_kv *at, hn_kidx *ret);
+/** The value that changes nothing when a reduction's KIR op combines it with any other. */
+hn_kv hn_loops_identity(hn_kb *b, int op, hn_dtype t, int lanes);
+
 #endif

@@ -9,34 +9,17 @@
  */
 #include "tactic/cpu/loops.h"
 
+#include <math.h>
+
 enum { P_LANES, P_CHAINS, P_SLICE };
 enum { MAX_CHAINS = 4, BLOCK_STEPS = 64 /* steps of the innermost loop that share a partial result */ };
 enum { SLICE = 256 }; /* results of a row that one parallel trip covers */
-
-static int op_of(const hn_node *n)
-{
-    switch (n->op) {
-    case HN_OP_reduce_sum: return HN_KOP_ADD;
-    case HN_OP_reduce_prod: return HN_KOP_MUL;
-    case HN_OP_reduce_max: return HN_KOP_MAX;
-    case HN_OP_reduce_min: return HN_KOP_MIN;
-    default: return -1;
-    }
-}
-
-static uint32_t reduced_axes(const hn_node *n)
-{
-    int count;
-    uint32_t bits = 0;
-    const int64_t *ax = hn_attr_is(n, "axes", &count);
-    for (int i = 0; i < count; i++) bits |= 1u << ax[i];
-    return bits;
-}
+enum { NS_A_TERM = 50 }; /* of a GPU's thread that waits for its loads, a few at a time */
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
-    if (op_of(r->root) < 0) return HN_FIT_OP;
+    if (hn_loops_reduction(r->root->op) < 0) return HN_FIT_OP;
     if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
     return HN_FIT_YES;
 }
@@ -45,7 +28,7 @@ static bool along(const hn_region *r)
 {
     const hn_value *x = hn_in(r->root, 0);
     const int dense = hn_loops_dense_axis(x);
-    return dense < 0 || (reduced_axes(r->root) >> dense & 1);
+    return dense < 0 || (hn_loops_reduced_axes(r->root) >> dense & 1);
 }
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
@@ -59,7 +42,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 /* The axis that the innermost loop runs over, the densest of those reduced; -1: none is. */
 static int inner_axis(const hn_region *r)
 {
-    const uint32_t axes = reduced_axes(r->root);
+    const uint32_t axes = hn_loops_reduced_axes(r->root);
     if (axes == 0) return -1;
     return along(r) ? hn_loops_dense_axis(hn_in(r->root, 0)) : 31 - __builtin_clz(axes);
 }
@@ -83,24 +66,10 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     hn_work w;
     hn_region_work(r, &w);
     const double eff = (double)p[P_LANES] / hn_lower_lanes(t, HN_F32) * (p[P_CHAINS] > 1 ? 0.4 : 0.12);
-    return hn_roofline_ns(t, w.flops, w.bytes, eff, 0.8) + 100;
-}
-
-static hn_kv identity(hn_kb *b, int op, hn_dtype t, int lanes)
-{
-    const bool fl = hn_dtype_is_float(t);
-    switch (op) {
-    case HN_KOP_ADD: return fl ? hn_kb_float(b, t, lanes, 0) : hn_kb_int(b, t, lanes, 0);
-    case HN_KOP_MUL: return fl ? hn_kb_float(b, t, lanes, 1) : hn_kb_int(b, t, lanes, 1);
-    default: break;
-    }
-    const bool max = op == HN_KOP_MAX;
-    if (fl) return hn_kb_float(b, t, lanes, max ? -__builtin_inf() : __builtin_inf());
-    if (t == HN_BOOL) return hn_kb_int(b, t, lanes, !max);
-    const int bits = hn_dtype_bits(t);
-    const int64_t top = hn_dtype_is_signed(t) ? (int64_t)(~0ull >> (65 - bits)) : (int64_t)(~0ull >> (64 - bits));
-    if (max) return hn_kb_int(b, t, lanes, hn_dtype_is_signed(t) ? -top - 1 : 0);
-    return hn_kb_int(b, t, lanes, top);
+    const double ns = hn_roofline_ns(t, w.flops, w.bytes, eff, 0.8) + 100;
+    if (t->arch != HN_ARCH_SM) return ns;
+    const hn_dim terms = hn_loops_extent(r, hn_in(r->root, 0), hn_loops_reduced_axes(r->root));
+    return fmax(ns, (double)hn_region_opt(r, terms) * NS_A_TERM); /* a thread a result, however few there are */
 }
 
 static hn_kv combine(hn_kb *b, int op, hn_kv x, hn_kv y)
@@ -140,7 +109,7 @@ static hn_kv element(red *d, int lanes, hn_kv mask)
     hn_lower_forget(d->l);
     const hn_kv x = hn_kb_splat(b, hn_lower_value(d->l, d->x, &idx, mask), lanes);
     hn_lower_forget(d->l);
-    return hn_kv_is(mask) ? hn_kb_select(b, mask, x, identity(b, d->op, d->type, lanes)) : x;
+    return hn_kv_is(mask) ? hn_kb_select(b, mask, x, hn_loops_identity(b, d->op, d->type, lanes)) : x;
 }
 
 static void accumulate(red *d, int chain, int lanes, hn_kv mask)
@@ -148,23 +117,6 @@ static void accumulate(red *d, int chain, int lanes, hn_kv mask)
     hn_kb *b = hn_lower_kb(d->l);
     const hn_kv x = element(d, lanes, mask);
     hn_kb_set(b, d->part[chain], combine(b, d->op, hn_kb_get(b, d->part[chain]), x));
-}
-
-/* Index of the result that d->at belongs to. */
-static void result_index(red *d, hn_kidx *idx)
-{
-    hn_kb *b = hn_lower_kb(d->l);
-    const bool keep = hn_attr_i(d->r->root, "keepdims");
-    hn_kv at[HN_MAX_RANK];
-    int n = 0;
-    for (int a = 0; a < d->x->type.rank; a++) {
-        if (d->axes >> a & 1) {
-            if (keep) at[n++] = hn_kb_i(b, 0);
-        } else {
-            at[n++] = d->at[a];
-        }
-    }
-    hn_kidx_init(idx, n, at);
 }
 
 static int result_axis(const red *d, int axis)
@@ -185,7 +137,7 @@ static void step_at(red *d, hn_kv i, int chains, int lanes, int stride, hn_kv ma
 static void start_parts(red *d, int lanes)
 {
     hn_kb *b = hn_lower_kb(d->l);
-    for (int c = 0; c < d->chains; c++) hn_kb_set(b, d->part[c], identity(b, d->op, d->type, lanes));
+    for (int c = 0; c < d->chains; c++) hn_kb_set(b, d->part[c], hn_loops_identity(b, d->op, d->type, lanes));
 }
 
 static void finish_parts(red *d)
@@ -230,8 +182,8 @@ static void reduce(red *d, int lanes, hn_kv mask)
         d->total = hn_kb_var(b, element(d, lanes, mask));
         return;
     }
-    d->total = hn_kb_var(b, identity(b, d->op, d->type, lanes));
-    for (int c = 0; c < d->chains; c++) d->part[c] = hn_kb_var(b, identity(b, d->op, d->type, lanes));
+    d->total = hn_kb_var(b, hn_loops_identity(b, d->op, d->type, lanes));
+    for (int c = 0; c < d->chains; c++) d->part[c] = hn_kb_var(b, hn_loops_identity(b, d->op, d->type, lanes));
     const int open = hn_loops_open(d->l, d->x, d->axes & ~(1u << d->inner), d->at);
     reduce_inner(d, lanes, mask);
     hn_loops_close(d->l, open);
@@ -247,7 +199,7 @@ static void emit_along(red *d)
     hn_loops_split(d->l, d->x, kept, row, d->at);
     reduce(d, d->lanes, HN_KV_NONE);
     hn_kidx idx;
-    result_index(d, &idx);
+    hn_loops_reduced_idx(d->l, d->r->root, d->at, &idx);
     hn_lower_seed(d->l, d->r->root->out[0], fold(b, d->op, hn_kb_get(b, d->total)));
     hn_lower_store(d->l, &idx, HN_KV_NONE);
 }
@@ -259,7 +211,7 @@ static void across_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
     d->at[d->dense] = i;
     reduce(d, lanes, mask);
     hn_kidx idx;
-    result_index(d, &idx);
+    hn_loops_reduced_idx(d->l, d->r->root, d->at, &idx);
     hn_kidx_vector(&idx, result_axis(d, d->dense), lanes);
     idx.aligned = lanes > 1;
     hn_lower_seed(d->l, d->r->root->out[0], hn_kb_get(b, d->total));
@@ -286,7 +238,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     hn_kb *b = hn_kb_new(ret->arena, "reduce_any_loop__cpu");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    red d = { .l = l, .r = r, .x = hn_in(r->root, 0), .axes = reduced_axes(r->root), .op = op_of(r->root),
+    red d = { .l = l, .r = r, .x = hn_in(r->root, 0), .axes = hn_loops_reduced_axes(r->root), .op = hn_loops_reduction(r->root->op),
               .lanes = (int)p[P_LANES], .chains = (int)p[P_CHAINS] };
     d.dense = hn_loops_dense_axis(d.x);
     d.inner = inner_axis(r);

@@ -196,15 +196,9 @@ static void reduced_line(line *d)
     const hn_kop op = (hn_kop)reduction(d->r->root->op);
     const double nothing = op == HN_KOP_ADD ? 0 : op == HN_KOP_MAX ? -__builtin_inf() : __builtin_inf();
     const hn_kv sum = total(d, op, nothing, as_is, HN_KV_NONE);
-    hn_kv at[HN_MAX_RANK];
     hn_kidx idx;
-    int n = 0;
-    for (int a = 0; a < d->x->type.rank; a++) {
-        if (a != d->axis) at[n++] = d->at[a];
-        else if (hn_attr_i(d->r->root, "keepdims")) at[n++] = hn_kb_i(b, 0);
-    }
     hn_kb_if(b, hn_kb_eq(b, d->tid, hn_kb_i(b, 0)));
-    hn_kidx_init(&idx, n, at);
+    hn_loops_reduced_idx(d->l, d->r->root, d->at, &idx);
     hn_lower_seed(d->l, d->r->root->out[0], sum);
     hn_lower_store(d->l, &idx, HN_KV_NONE);
     hn_kb_end(b);
