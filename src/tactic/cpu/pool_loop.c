@@ -321,9 +321,9 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     p.kernel = hn_attr_is(r->root, "kernel", &n);
     p.pad_end = hn_attr_is(r->root, "pad_end", &p.n_pad_end);
     p.dense = channels_dense(r) ? hn_loops_dense_axis(p.y) : p.y->type.rank - 1;
-    /* Places along a row share the division that finds the row. */
+    /* Places along a row share the division that finds the row; on a GPU every place has threads of its own. */
     const int along = p.y->type.rank - 1;
-    const bool strip = p.dense != along && p.win.n > 1;
+    const bool strip = p.dense != along && p.win.n > 1 && t->arch != HN_ARCH_SM;
     const uint32_t outer = hn_loops_all(p.y) & ~(1u << p.dense) & ~(strip ? 1u << along : 0);
     const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, p.y, outer));
     hn_loops_split(l, p.y, outer, hn_kb_parallel(b, hn_kb_ext(b, rows, 1)), p.at);
@@ -337,7 +337,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_pool_any_loop__cpu = {
     .name = "pool_any_loop__cpu",
-    .rev = 4,
+    .rev = 5,
     .arch = HN_ARCH_X86_64,
     .portable = true,
     .fits = fits,
