@@ -25,7 +25,7 @@ HONE = os.path.abspath(sys.argv[1])
 sys.path.insert(0, str(ROOT / "scripts"))
 import man  # noqa: E402
 
-results = []
+results, skipped = [], []
 
 
 def check(name, good, note=""):
@@ -100,11 +100,16 @@ def on_terminal(work, args):
 def check_progress(work):
     (work / "long.onnx").write_bytes(failures.deep(200, 160))
     args = ["verify", "long.onnx", "--opt-level", "0"]
-    status, shown = on_terminal(work, args)
-    check("progress shows", status == 0 and re.search(r"evaluate \d+/\d+  \d+ s, \d+ s left", shown), repr(shown[-300:]))
-    check("progress rewrites one line", "\r\x1b[K" in shown and shown.count("\n") <= 1, repr(shown[-300:]))
     r = hone(work, *args)
     check("no progress in a pipe", r.returncode == 0 and r.stderr == "" and "\r" not in r.stdout, r.stderr)
+    try:
+        status, shown = on_terminal(work, args)
+    except OSError as e:  # a chroot or container without /dev/pts
+        skipped.append("progress on a terminal")
+        print(f"SKIP {skipped[-1]}: {e}")
+        return
+    check("progress shows", status == 0 and re.search(r"evaluate \d+/\d+  \d+ s, \d+ s left", shown), repr(shown[-300:]))
+    check("progress rewrites one line", "\r\x1b[K" in shown and shown.count("\n") <= 1, repr(shown[-300:]))
 
 
 # ---- archives ----
@@ -211,7 +216,7 @@ def main():
         check_archives(work)
         check_trtexec(work)
         check_install(work, pathlib.Path(HONE).resolve().parent.parent)
-    print(f"front: {sum(results)} passed, {results.count(False)} failed, 0 skipped")
+    print(f"front: {sum(results)} passed, {results.count(False)} failed, {len(skipped)} skipped")
     return 0 if all(results) else 1
 
 

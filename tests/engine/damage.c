@@ -154,10 +154,11 @@ TEST(damage_is_told_apart)
 
     make(t, 0, (void **)&data, &n);
     h = (hn_file_header *)(void *)data;
-    h->version = 2;
+    h->version = HN_ENGINE_VERSION - 1;
     CHECK_ERR(hn_engine_file_open_memory(data, n, NULL, &f, &dg), HONE_E_VERSION, &dg,
-              "engine format 2, this program reads format 1");
-    h->version = 1;
+              hn_arena_printf(t->arena, "engine format %d, this program reads format %d", HN_ENGINE_VERSION - 1,
+                              HN_ENGINE_VERSION));
+    h->version = HN_ENGINE_VERSION;
     data[1] = 'h';
     CHECK_ERR(hn_engine_file_open_memory(data, n, NULL, &f, &dg), HONE_E_FORMAT, &dg, "not an engine file");
     CHECK_ERR(hn_engine_file_open_memory(data, 3, NULL, &f, &dg), HONE_E_FORMAT, &dg, "not an engine file");
