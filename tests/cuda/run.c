@@ -15,6 +15,7 @@ static void (*fail_next_wait)(int);
 static void simulate(void)
 {
     if (system("command -v g++ >/dev/null") != 0) SKIP("no C++ compiler: the simulated GPU has none");
+    unsetenv("HONE_WORKER"); /* a sanitized simulator loads into the worker of its own build alone */
     CHECK(setenv("HONE_CUDA_DRIVER", CUDA_SIM, 1) == 0 && setenv("HONE_NVRTC", CUDA_SIM, 1) == 0);
     void *lib = dlopen(CUDA_SIM, RTLD_NOW | RTLD_LOCAL);
     if (!lib) FAIL("%s", dlerror());

@@ -404,8 +404,8 @@ TEST(bench_bytes)
         "in x u8[1,64,25,5]  in w i8[64,64,10,4]  in a u8[1]\nc = conv_int(x, w, a) {pad_begin=[4,1], pad_end=[5,2]}\nout c",
         "in x u8[1,64,56,56]  in w i8[64,64,3,3]  in a u8[1]\nc = conv_int(x, w, a) {pad_begin=[1,1], pad_end=[1,1]}\nout c",
         "in x u8[1,1024,14,14]  in w i8[256,1024,1,1]  in a u8[1]\nc = conv_int(x, w, a)\nout c",
-        "in x u8[1,3,224,224]  in w i8[64,3,7,7]  in a u8[1]\nc = conv_int(x, w, a) {stride=[2,2], pad_begin=[3,3], "
-        "pad_end=[3,3]}\nout c",
+        ("in x u8[1,3,224,224]  in w i8[64,3,7,7]  in a u8[1]\n"
+         "c = conv_int(x, w, a) {stride=[2,2], pad_begin=[3,3], pad_end=[3,3]}\nout c"),
     };
     for (int i = 0; i < HN_COUNT(text); i++) {
         printf("%s\n", text[i]);
