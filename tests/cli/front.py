@@ -181,6 +181,13 @@ def check_trtexec(work):
 
 
 # ---- what is installed ----
+def sanitizers(build):
+    """What a program needs to load libraries of a sanitized build."""
+    options = json.loads((build / "meson-info" / "intro-buildoptions.json").read_text())
+    kind = next(o["value"] for o in options if o["name"] == "b_sanitize")
+    return [] if kind == "none" else [f"-fsanitize={kind}"]
+
+
 def check_install(work, build):
     root = work / "root"
     r = subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", root], capture_output=True, text=True)
@@ -199,7 +206,7 @@ def check_install(work, build):
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", f"--define-variable=prefix={root}/usr/local", "hone-rt"],
                            env={**env, "PKG_CONFIG_PATH": str(pc.parent)}, capture_output=True, text=True).stdout.split()
     lib = next(f[2:] for f in flags if f.startswith("-L"))
-    r = subprocess.run(["gcc", "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", ROOT / "tests" / "api" / "client.c", *flags,
+    r = subprocess.run(["gcc", *sanitizers(build), "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", ROOT / "tests" / "api" / "client.c", *flags,
                         f"-Wl,-rpath,{lib}", "-o", client], capture_output=True, text=True)
     check("a program of the runtime library alone", r.returncode == 0, r.stderr[-300:])
     r = subprocess.run([client, work / "i.hone"], capture_output=True, text=True, env=env)
