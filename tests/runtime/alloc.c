@@ -1,60 +1,9 @@
-/* A run allocates nothing: every allocator call of the program is counted (see meson.build). */
-#include <stdatomic.h>
+/* A run allocates nothing. */
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "count_alloc.h"
 #include "handmade.h"
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t align, size_t n);
-void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t align, size_t n);
-void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
-
-static atomic_int n_alloc;
-static atomic_int fail_in; /* the n-th call from now fails, and all after it; 0: none */
-
-static bool fails(void)
-{
-    n_alloc++;
-    return fail_in && (fail_in == 1 || fail_in-- == 1);
-}
-
-void *__wrap_malloc(size_t n)
-{
-    if (fails()) return NULL;
-    return __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    if (fails()) return NULL;
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    if (fails()) return NULL;
-    return __real_realloc(p, n);
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t n)
-{
-    if (fails()) return NULL;
-    return __real_aligned_alloc(align, n);
-}
-
-void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
-{
-    if (fails()) return MAP_FAILED;
-    return __real_mmap(at, n, prot, flags, fd, offset);
-}
 
 TEST(runtime_run_does_not_allocate)
 {
@@ -63,14 +12,14 @@ TEST(runtime_run_does_not_allocate)
     static float x[4096];
     hn_diag dg = { 0 };
 
-    CHECK(n_alloc > 0); /* the counter counts */
+    CHECK(count_alloc_calls > 0); /* the counter counts */
     CHECK_OK(hn_context_bind(c, 0, x, sizeof(x), &dg), &dg);
     CHECK_OK(hn_context_bind(c, 1, x, sizeof(x), &dg), &dg);
     CHECK_OK(hn_context_run(c, &dg), &dg); /* makes its output */
-    const int before = n_alloc;
+    const int before = count_alloc_calls;
     for (int k = 0; k < 1000; k++)
         CHECK_OK(hn_context_run(c, &dg), &dg);
-    CHECK_EQ(n_alloc, before);
+    CHECK_EQ(count_alloc_calls, before);
     hn_context_destroy(c);
     hn_engine_unref(e);
 }
@@ -85,10 +34,10 @@ TEST(runtime_heap_is_kept_between_runs)
     CHECK_OK(hn_context_bind(c, 0, &trip, 8, &dg), &dg);
     CHECK_OK(hn_context_bind(c, 1, &v, 8, &dg), &dg);
     CHECK_OK(hn_context_run(c, &dg), &dg);
-    const int before = n_alloc;
+    const int before = count_alloc_calls;
     for (trip = 1000; trip > 0; trip -= 50)
         CHECK_OK(hn_context_run(c, &dg), &dg);
-    CHECK_EQ(n_alloc, before);
+    CHECK_EQ(count_alloc_calls, before);
     hn_context_destroy(c);
     hn_engine_unref(e);
 }
@@ -108,8 +57,8 @@ TEST(runtime_set_shape_allocates_only_to_grow)
         CHECK_OK(hn_context_set_input_shape(c, 0, 1, &n, &dg), &dg);
         CHECK_OK(hn_context_set_input_shape(c, 1, 1, &n, &dg), &dg);
         CHECK_OK(hn_context_run(c, &dg), &dg);
-        if (n == 4096) before = n_alloc;
-        CHECK_EQ(n_alloc, before);
+        if (n == 4096) before = count_alloc_calls;
+        CHECK_EQ(count_alloc_calls, before);
     }
     hn_context_destroy(c);
     hn_engine_unref(e);
@@ -151,9 +100,9 @@ TEST(runtime_out_of_memory_anywhere)
     hm_image(t, hm_compact(t), NULL, &data, &n);
     for (; k < 1000; k++) {
         hn_test_note("allocation %d fails", k);
-        fail_in = k;
+        count_alloc_fail_in = k;
         const hone_status s = open_and_run(data, n, &dg);
-        fail_in = 0;
+        count_alloc_fail_in = 0;
         if (!s) break;
         CHECK_EQ(s, HONE_E_NOMEM);
         CHECK(dg.message[0]);
