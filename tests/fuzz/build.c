@@ -135,52 +135,43 @@ static void try_model(hone_model *m, const files *f, tally *n)
     }
 }
 
-static void one(const fuzz_buf *b, const files *f, tally *n)
+typedef struct work {
+    files f;
+    tally n;
+} work;
+
+static void one(void *user, const fuzz_buf *b)
 {
+    work *w = user;
     hone_model *m = NULL;
     hone_error *err = NULL;
-    CHECK_OK(hn_write_file_atomic(f->model, b->at, b->n, NULL), NULL);
-    const hone_status s = hone_model_load(f->model, NULL, &m, &err);
+    CHECK_OK(hn_write_file_atomic(w->f.model, b->at, b->n, NULL), NULL);
+    const hone_status s = hone_model_load(w->f.model, NULL, &m, &err);
     if (s) {
         check_refusal(s, err, "import");
         return;
     }
-    n->imported++;
-    if (small_inputs(m)) try_model(m, f, n);
+    w->n.imported++;
+    if (small_inputs(m)) try_model(m, &w->f, &w->n);
     hone_model_free(m);
 }
 
 static void fuzz_kind(const char *kind, off_t max_bytes, int64_t rounds, int64_t salt)
 {
     static fuzz_seeds s;
-    tally n = { 0 };
     char dir[] = "/tmp/hone-fuzz-XXXXXX";
-    files f;
+    work w = { .n = { 0 } };
     fuzz_find_seeds(&s, kind, max_bytes);
     CHECK(mkdtemp(dir));
-    snprintf(f.model, sizeof f.model, "%s/m.onnx", dir);
-    snprintf(f.engine, sizeof f.engine, "%s/m.hone", dir);
-    rounds = fuzz_setting("FUZZ_ROUNDS", rounds);
-    const int64_t seed0 = fuzz_setting("FUZZ_SEED", salt);
-    for (int64_t r = 0; r < rounds; r++) {
-        hn_rng rng;
-        hn_rng_init(&rng, (uint64_t)(seed0 + r));
-        const char *path = s.path[hn_rng_below(&rng, s.n)];
-        fuzz_at(path, seed0 + r);
-        hn_bytes src = { 0 };
-        CHECK_OK(hn_map_file(path, &src, NULL), NULL);
-        fuzz_buf b = fuzz_buf_copy(src.at, src.n);
-        hn_unmap(&src);
-        for (int64_t k = 1 + hn_rng_below(&rng, 2); k > 0; k--) fuzz_mutate_message(&b, &rng);
-        one(&b, &f, &n);
-        fuzz_buf_done(&b);
-    }
-    unlink(f.model);
-    unlink(f.engine);
+    snprintf(w.f.model, sizeof w.f.model, "%s/m.onnx", dir);
+    snprintf(w.f.engine, sizeof w.f.engine, "%s/m.hone", dir);
+    rounds = fuzz_mutated(&s, rounds, salt, 2, one, &w);
+    unlink(w.f.model);
+    unlink(w.f.engine);
     rmdir(dir);
     printf("    of %lld: %lld imported, %lld evaluated, %lld built, %lld ran, %lld compared\n", (long long)rounds,
-           (long long)n.imported, (long long)n.evaluated, (long long)n.built, (long long)n.ran, (long long)n.agreed);
-    if (rounds >= 100 && n.agreed == 0) FAIL("nothing came through to the end");
+           (long long)w.n.imported, (long long)w.n.evaluated, (long long)w.n.built, (long long)w.n.ran, (long long)w.n.agreed);
+    if (rounds >= 100 && w.n.agreed == 0) FAIL("nothing came through to the end");
 }
 
 TEST(build_mutated_nodes)

@@ -5,8 +5,9 @@
 #include "seeds.h"
 
 /* An import either succeeds with a valid graph or says what is wrong. */
-static void import_one(const fuzz_buf *b)
+static void import_one(void *user, const fuzz_buf *b)
 {
+    (void)user;
     hn_arena *a = hn_arena_create();
     hn_diag dg = { 0 };
     hn_diags problems = { 0 };
@@ -31,23 +32,7 @@ static void fuzz_kind(const char *kind, off_t max_bytes, int64_t rounds, int64_t
 {
     static fuzz_seeds s;
     fuzz_find_seeds(&s, kind, max_bytes);
-    rounds = fuzz_setting("FUZZ_ROUNDS", rounds);
-    const int64_t seed0 = fuzz_setting("FUZZ_SEED", salt);
-    for (int64_t r = 0; r < rounds; r++) {
-        hn_rng rng;
-        hn_rng_init(&rng, (uint64_t)(seed0 + r));
-        const char *path = s.path[hn_rng_below(&rng, s.n)];
-        fuzz_at(path, seed0 + r);
-        hn_bytes src = { 0 };
-        hn_diag dg = { 0 };
-        CHECK_OK(hn_map_file(path, &src, &dg), &dg);
-        fuzz_buf b = fuzz_buf_copy(src.at, src.n);
-        hn_unmap(&src);
-        for (int64_t k = 1 + hn_rng_below(&rng, 4); k > 0; k--)
-            fuzz_mutate_message(&b, &rng);
-        import_one(&b);
-        fuzz_buf_done(&b);
-    }
+    fuzz_mutated(&s, rounds, salt, 4, import_one, NULL);
 }
 
 TEST(import_mutated_nodes)

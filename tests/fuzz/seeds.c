@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/os.h"
 #include "harness.h"
 
 static const char data_root[] = "/usr/share/libonnx-testdata/data"; /* Debian's libonnx-testdata */
@@ -51,4 +52,27 @@ void fuzz_at(const char *path, int64_t seed)
     if (!now_at[0] && __sanitizer_set_death_callback) __sanitizer_set_death_callback(say_where);
     snprintf(now_at, sizeof now_at, "%s, FUZZ_SEED=%lld FUZZ_ROUNDS=1", path, (long long)seed);
     hn_test_note("%s", now_at);
+}
+
+int64_t fuzz_mutated(const fuzz_seeds *s, int64_t rounds, int64_t salt, int64_t most, void (*one)(void *user, const fuzz_buf *b),
+                     void *user)
+{
+    rounds = fuzz_setting("FUZZ_ROUNDS", rounds);
+    const int64_t seed0 = fuzz_setting("FUZZ_SEED", salt);
+    for (int64_t r = 0; r < rounds; r++) {
+        hn_rng rng;
+        hn_rng_init(&rng, (uint64_t)(seed0 + r));
+        const char *path = s->path[hn_rng_below(&rng, s->n)];
+        fuzz_at(path, seed0 + r);
+        hn_bytes src = { 0 };
+        hn_diag dg = { 0 };
+        CHECK_OK(hn_map_file(path, &src, &dg), &dg);
+        fuzz_buf b = fuzz_buf_copy(src.at, src.n);
+        hn_unmap(&src);
+        for (int64_t k = 1 + hn_rng_below(&rng, most); k > 0; k--)
+            fuzz_mutate_message(&b, &rng);
+        one(user, &b);
+        fuzz_buf_done(&b);
+    }
+    return rounds;
 }
