@@ -10,6 +10,7 @@
 #include "base/os.h"
 #include "../cuda_sim/sim_prelude.h"
 #include "codegen/cuda/cuda_text.h"
+#include "jit.h"
 
 /* The kernel's text under a name of its own. */
 static void add_kernel(hn_test *t, hn_str *s, int k, const hn_kfunc *f)
@@ -22,18 +23,6 @@ static void add_kernel(hn_test *t, hn_str *s, int k, const hn_kfunc *f)
     hn_str_addf(s, "}\n#undef %s\n", HN_CU_KERNEL_NAME);
 }
 
-static bool run(const char *const *argv)
-{
-    int status;
-    const pid_t pid = fork();
-
-    if (pid == 0) {
-        execvp(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(127);
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 const char *cuda_host_compiler(void)
 {
     static const char *const known[] = { "g++", "clang++", "clang++-19", "c++" };
@@ -41,7 +30,7 @@ const char *cuda_host_compiler(void)
     for (int i = 0; i < HN_COUNT(known); i++) {
         char find[64];
         snprintf(find, sizeof(find), "command -v %s >/dev/null", known[i]);
-        if (run((const char *const[]){ "sh", "-c", find, NULL })) return known[i];
+        if (sim_run_program((const char *const[]){ "sh", "-c", find, NULL })) return known[i];
     }
     return NULL;
 }
@@ -67,7 +56,7 @@ static void *build(hn_test *t, const cuda_batch *b, const char *cxx)
     hn_str_done(&s);
     const char *const cmd[] = { cxx,  "-std=c++17", "-O0", "-w", "-fPIC", "-shared", "-ffp-contract=off",
                                 "-fno-strict-aliasing", "-o", so, src, NULL };
-    if (!run(cmd)) FAIL("%s does not compile %s", cxx, src);
+    if (!sim_run_program(cmd)) FAIL("%s does not compile %s", cxx, src);
     void *lib = dlopen(so, RTLD_NOW | RTLD_LOCAL);
     if (!lib) FAIL("%s", dlerror());
     unlink(src);
@@ -92,25 +81,13 @@ static void launch(void *lib, int k, const hn_kfunc *f, void **buf, int n_buf)
     go((uint32_t)hn_kfunc_blocks(f, NULL), threads, param);
 }
 
-static bool is_nan(const uint8_t *p, hn_dtype t)
-{
-    float f;
-    double d;
-
-    memcpy(&f, p, 4);
-    if (t == HN_F32) return f != f;
-    if (t != HN_F64) return false;
-    memcpy(&d, p, 8);
-    return d != d;
-}
-
 static void compare(const cuda_case *c, int buf, const uint8_t *got)
 {
     const uint8_t *want = c->want[buf];
     const int size = hn_dtype_bits(c->out_type[buf]) / 8;
 
     for (int64_t i = 0; i < c->bytes[buf]; i += size)
-        if (memcmp(want + i, got + i, (size_t)size) && !(is_nan(want + i, c->out_type[buf]) && is_nan(got + i, c->out_type[buf])))
+        if (memcmp(want + i, got + i, (size_t)size) && !(jit_is_nan(want + i, c->out_type[buf]) && jit_is_nan(got + i, c->out_type[buf])))
             FAIL("%s as CUDA C: result %d, element %d", c->f.name, buf - c->n_in, (int)(i / size));
 }
 

@@ -68,3 +68,15 @@ void jit_run(const jit *j, const hn_kfunc *f, void *const *buf, const int64_t *a
     j->fn(buf, arg, 0, hn_kfunc_parallel(f, arg), scratch);
     free(scratch);
 }
+
+bool jit_is_nan(const void *p, hn_dtype t)
+{
+    float f;
+    double d;
+
+    memcpy(&f, p, 4);
+    if (t == HN_F32) return f != f;
+    if (t != HN_F64) return false;
+    memcpy(&d, p, 8);
+    return d != d;
+}

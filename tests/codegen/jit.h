@@ -22,5 +22,7 @@ jit jit_make(hn_test *t, const hn_kfunc *f, const hn_target *target);
 void jit_done(jit *j);
 /** Call with scratch of the right size, poisoned, over the whole parallel range. */
 void jit_run(const jit *j, const hn_kfunc *f, void *const *buf, const int64_t *arg);
+/** Is the element at p a NaN, whatever its bits? */
+bool jit_is_nan(const void *p, hn_dtype t);
 
 #endif

@@ -44,18 +44,6 @@ static void fill(void *at, hn_dtype t, hn_rng *r)
     }
 }
 
-static bool is_nan(const void *p, hn_dtype t)
-{
-    float f;
-    double d;
-
-    memcpy(&f, p, 4);
-    if (t == HN_F32) return f != f;
-    if (t != HN_F64) return false;
-    memcpy(&d, p, 8);
-    return d != d;
-}
-
 static uint64_t bits_at(const uint8_t *p, int bytes)
 {
     uint64_t v = 0;
@@ -90,7 +78,7 @@ static void compare(hn_test *t, const hn_kfunc *f, void *const *in, const hn_dty
         jit_run(&j, f, buf, NULL);
         for (int i = 0; i < N; i++) {
             const uint8_t *a = want + i * bytes, *b = got + i * bytes;
-            if (memcmp(a, b, (size_t)bytes) && !(is_nan(a, out_type) && is_nan(b, out_type)))
+            if (memcmp(a, b, (size_t)bytes) && !(jit_is_nan(a, out_type) && jit_is_nan(b, out_type)))
                 FAIL("%s on %s: element %d is %llx, must be %llx; inputs %llx %llx %llx", f->name,
                      target[k].name, i, (unsigned long long)bits_at(b, bytes),
                      (unsigned long long)bits_at(a, bytes),

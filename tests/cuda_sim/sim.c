@@ -321,18 +321,6 @@ DRIVER(cuStreamSynchronize, void *s)
 }
 
 /* ---- modules: the "cubin" is a shared library of the host's ---- */
-static bool run_program(const char *const *argv)
-{
-    int status;
-    const pid_t pid = fork();
-
-    if (pid == 0) {
-        execvp(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(127);
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 static bool write_file(const char *path, const void *data, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -493,7 +481,7 @@ DRIVER(nvrtcCompileProgram, sim_program *p, int n, const char *const *option)
     host_source(p->source, &text);
     const char *const cmd[] = { "g++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off",
                                 "-fno-strict-aliasing", "-s", "-o", so, src, NULL };
-    const bool ok = write_file(src, text.s, text.n) && run_program(cmd) && read_image(p, so);
+    const bool ok = write_file(src, text.s, text.n) && sim_run_program(cmd) && read_image(p, so);
     hn_str_done(&text);
     if (ok) unlink(src);
     unlink(so);

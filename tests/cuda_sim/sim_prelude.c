@@ -1,5 +1,9 @@
 #include "sim_prelude.h"
 
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 const char sim_prelude[] =
     "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n#include <cstring>\n#include <ucontext.h>\n#include <utility>\n"
     "using namespace std;\n"
@@ -70,3 +74,15 @@ const char sim_launcher[] =
     "    if (waits) { sim_block(f, t, p); continue; }\n"
     "    for (u32 z = 0; z < t[2]; z++) for (u32 y = 0; y < t[1]; y++) for (u32 x = 0; x < t[0]; x++) {\n"
     "      threadIdx = { x, y, z }; sim_call(f, p); } } }\n";
+
+bool sim_run_program(const char *const *argv)
+{
+    int status;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}

@@ -2,6 +2,8 @@
 #ifndef HN_TESTS_CUDA_SIM_PRELUDE_H
 #define HN_TESTS_CUDA_SIM_PRELUDE_H
 
+#include <stdbool.h>
+
 /** Before the kernel, in place of the PTX. Threads that wait for each other are fibers, one block at a time. */
 extern const char sim_prelude[];
 /**
@@ -9,5 +11,7 @@ extern const char sim_prelude[];
  * cuLaunchKernel takes them.
  */
 extern const char sim_launcher[];
+/** Run a program of $PATH, argv[0], to its end; whether it succeeded. */
+bool sim_run_program(const char *const *argv);
 
 #endif
