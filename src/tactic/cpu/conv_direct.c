@@ -162,11 +162,6 @@ typedef struct direct {
     hn_kv place[MAX_ROWS]; /* flat: offsets of the places of the tile; else only the first */
 } direct;
 
-static bool constant(const direct *d, hn_kv v, int64_t *ret)
-{
-    return hn_kb_is_const(d->b, v, ret);
-}
-
 /* The loops over taps, those whose storage is one run merged. */
 static void make_nest(direct *d)
 {
@@ -185,7 +180,7 @@ static void make_nest(direct *d)
         if (all[i].count == 1 && (i < 3 || d->n_nest > 0)) continue;
         int64_t outer, inner;
         step_loop *before = d->n_nest ? &d->nest[d->n_nest - 1] : NULL;
-        if (before && constant(d, before->stride, &outer) && constant(d, all[i].stride, &inner) &&
+        if (before && hn_kb_is_const(d->b, before->stride, &outer) && hn_kb_is_const(d->b, all[i].stride, &inner) &&
             outer == inner * all[i].count) {
             before->count *= all[i].count;
             before->stride = all[i].stride;
@@ -384,34 +379,22 @@ static void tile(direct *d, int rows, hn_kv strip_row, hn_kv p, bool last_panel)
     store(d, &m, row, col, last_panel);
 }
 
-/* All places of a strip. Where its length is known the rest has a tile of its own size; else the last tile
- * moves back over places that are done already: the same values are stored twice. */
-static void strip(direct *d, hn_kv strip_row, hn_kv length, bool last_panel)
+typedef struct strip_of {
+    direct *d;
+    hn_kv row;
+    bool last_panel;
+} strip_of;
+
+static void tile_of_strip(void *user, int places, hn_kv at)
 {
-    hn_kb *b = d->b;
-    int64_t known;
-    if (constant(d, length, &known)) {
-        const int64_t whole = known / d->mr * d->mr;
-        if (whole > d->mr) {
-            const hn_kv p = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), d->mr);
-            tile(d, d->mr, strip_row, p, last_panel);
-            hn_kb_end(b);
-        } else if (whole) {
-            tile(d, d->mr, strip_row, hn_kb_i(b, 0), last_panel);
-        }
-        if (known > whole) tile(d, (int)(known - whole), strip_row, hn_kb_i(b, whole), last_panel);
-        return;
-    }
-    const hn_kv enough = hn_kb_ge(b, length, hn_kb_i(b, d->mr));
-    hn_kb_if(b, enough);
-    const hn_kv p = hn_kb_for(b, hn_kb_i(b, 0), length, d->mr);
-    tile(d, d->mr, strip_row, hn_kb_min(b, p, hn_kb_addi(b, length, -d->mr)), last_panel);
-    hn_kb_end(b);
-    hn_kb_else(b);
-    const hn_kv q = hn_kb_forn(b, length);
-    tile(d, 1, strip_row, q, last_panel);
-    hn_kb_end(b);
-    hn_kb_end(b);
+    const strip_of *s = user;
+    tile(s->d, places, s->row, at, s->last_panel);
+}
+
+static void strip(direct *d, hn_kv row, hn_kv length, bool last_panel)
+{
+    strip_of s = { d, row, last_panel };
+    hn_loops_cover(d->b, hn_kb_i(d->b, 0), length, d->mr, tile_of_strip, &s);
 }
 
 static void block(direct *d, hn_kv count, bool last_panel)

@@ -14,6 +14,7 @@
 #include "tactic/cpu/ahead.h"
 #include "tactic/cpu/conv_bytes.h"
 #include "tactic/cpu/cycles.h"
+#include "tactic/cpu/loops.h"
 
 #include <math.h>
 
@@ -251,30 +252,22 @@ static void compute(product *d, hn_kv panel, int rows, hn_kv strip_row, hn_kv p,
     store(d, &m, panel, hn_kb_add(b, d->row0, row), col, last_panel);
 }
 
-/* All places of a strip; where its length is not known the last tile moves back over places that are done. */
-static void strip(product *d, hn_kv panel, hn_kv strip_row, hn_kv length, bool last_panel)
+typedef struct strip_of {
+    product *d;
+    hn_kv panel, row;
+    bool last_panel;
+} strip_of;
+
+static void tile_of_strip(void *user, int places, hn_kv at)
 {
-    hn_kb *b = d->b;
-    int64_t known;
-    if (hn_kb_is_const(b, length, &known)) {
-        const int64_t whole = known / d->mr * d->mr;
-        if (whole) {
-            const hn_kv p = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), d->mr);
-            compute(d, panel, d->mr, strip_row, p, last_panel);
-            hn_kb_end(b);
-        }
-        if (known > whole) compute(d, panel, (int)(known - whole), strip_row, hn_kb_i(b, whole), last_panel);
-        return;
-    }
-    hn_kb_if(b, hn_kb_ge(b, length, hn_kb_i(b, d->mr)));
-    const hn_kv p = hn_kb_for(b, hn_kb_i(b, 0), length, d->mr);
-    compute(d, panel, d->mr, strip_row, hn_kb_min(b, p, hn_kb_addi(b, length, -d->mr)), last_panel);
-    hn_kb_end(b);
-    hn_kb_else(b);
-    const hn_kv q = hn_kb_forn(b, length);
-    compute(d, panel, 1, strip_row, q, last_panel);
-    hn_kb_end(b);
-    hn_kb_end(b);
+    const strip_of *s = user;
+    compute(s->d, s->panel, places, s->row, at, s->last_panel);
+}
+
+static void strip(product *d, hn_kv panel, hn_kv row, hn_kv length, bool last_panel)
+{
+    strip_of s = { d, panel, row, last_panel };
+    hn_loops_cover(d->b, hn_kb_i(d->b, 0), length, d->mr, tile_of_strip, &s);
 }
 
 static void block(product *d, hn_kv panel, hn_kv count, bool last_panel)
@@ -424,7 +417,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_conv_int8_dot__cpu = {
     .name = "conv_int8_dot__cpu",
-    .rev = 1,
+    .rev = 2,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2,
     .fits = fits,

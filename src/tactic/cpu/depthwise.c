@@ -275,31 +275,15 @@ static void edges(const depthwise *d, hn_kv lo, hn_kv hi)
     hn_kb_end(d->b);
 }
 
-/* Columns [lo, hi), taps inside: whole tiles, then the rest as one of its own size, or moved back over
- * finished places. */
-static void inner(const depthwise *d, hn_kv lo, hn_kv hi)
+static void tile_inside(void *user, int places, hn_kv col)
 {
-    hn_kb *b = d->b;
-    int64_t first, end;
-    if (hn_kb_is_const(b, lo, &first) && hn_kb_is_const(b, hi, &end)) {
-        const int64_t rest = (end - first) % d->px, whole = end - rest;
-        if (whole > first) {
-            const hn_kv col = hn_kb_for(b, lo, hn_kb_i(b, whole), d->px);
-            tile(d, d->px, col);
-            hn_kb_end(b);
-        }
-        if (rest) tile(d, (int)rest, hn_kb_i(b, whole));
-        return;
-    }
-    hn_kb_if(b, hn_kb_ge(b, hn_kb_sub(b, hi, lo), hn_kb_i(b, d->px)));
-    const hn_kv col = hn_kb_for(b, lo, hi, d->px);
-    tile(d, d->px, hn_kb_min(b, col, hn_kb_addi(b, hi, -d->px)));
-    hn_kb_end(b);
-    hn_kb_else(b);
-    const hn_kv one = hn_kb_for(b, lo, hi, 1);
-    tile(d, 1, one);
-    hn_kb_end(b);
-    hn_kb_end(b);
+    tile(user, places, col);
+}
+
+/* Columns [lo, hi), taps inside. */
+static void inner(depthwise *d, hn_kv lo, hn_kv hi)
+{
+    hn_loops_cover(d->b, lo, hi, d->px, tile_inside, d);
 }
 
 static void row_copied(depthwise *d, hn_kv row)
@@ -490,7 +474,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_depthwise_f32_rows__cpu = {
     .name = "depthwise_f32_rows__cpu",
-    .rev = 1,
+    .rev = 2,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits,

@@ -12,6 +12,7 @@
  */
 #include "tactic/cpu/conv_bytes.h"
 #include "tactic/cpu/cycles.h"
+#include "tactic/cpu/loops.h"
 
 enum { P_PLACES, P_VL };
 enum { MAX_PLACES = 4, MAX_QUADS = 8, QUAD = HN_INT8_QUAD, TILES_PER_CORE = 4 };
@@ -198,31 +199,21 @@ static void compute(const depthwise *d, int places, hn_kv row, hn_kv col, hn_kv 
     store(d, &u, row, col, mask);
 }
 
-/* A row: whole units, then what is left, or a unit moved back over finished places, or single places. */
+typedef struct row_part {
+    const depthwise *d;
+    hn_kv row, mask;
+} row_part;
+
+static void unit_of_row(void *user, int places, hn_kv col)
+{
+    const row_part *r = user;
+    compute(r->d, places, r->row, col, r->mask);
+}
+
 static void row_of(const depthwise *d, hn_kv row, hn_kv mask)
 {
-    hn_kb *b = d->b;
-    const hn_kv ow = hn_lower_dim(d->l, d->s.c.ow);
-    int64_t known;
-    if (hn_kb_is_const(b, ow, &known)) {
-        const int64_t whole = known / d->places * d->places;
-        if (whole) {
-            const hn_kv col = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), d->places);
-            compute(d, d->places, row, col, mask);
-            hn_kb_end(b);
-        }
-        if (known > whole) compute(d, (int)(known - whole), row, hn_kb_i(b, whole), mask);
-        return;
-    }
-    hn_kb_if(b, hn_kb_ge(b, ow, hn_kb_i(b, d->places)));
-    const hn_kv col = hn_kb_for(b, hn_kb_i(b, 0), ow, d->places);
-    compute(d, d->places, row, hn_kb_min(b, col, hn_kb_addi(b, ow, -d->places)), mask);
-    hn_kb_end(b);
-    hn_kb_else(b);
-    const hn_kv one = hn_kb_forn(b, ow);
-    compute(d, 1, row, one, mask);
-    hn_kb_end(b);
-    hn_kb_end(b);
+    row_part r = { d, row, mask };
+    hn_loops_cover(d->b, hn_kb_i(d->b, 0), hn_lower_dim(d->l, d->s.c.ow), d->places, unit_of_row, &r);
 }
 
 /* All rows of the block for the channels at d->ch. */
@@ -322,7 +313,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_depthwise_int8_columns__cpu = {
     .name = "depthwise_int8_columns__cpu",
-    .rev = 1,
+    .rev = 2,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2,
     .fits = fits,

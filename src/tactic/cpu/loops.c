@@ -61,6 +61,45 @@ void hn_loops_close(hn_lower *l, int n)
     hn_lower_forget(l);
 }
 
+hn_kv hn_loops_element(hn_lower *l, const hn_value *v, const hn_kv *at)
+{
+    hn_kidx idx;
+    hn_kidx_init(&idx, v->type.rank, at);
+    hn_lower_forget(l);
+    const hn_kv x = hn_lower_value(l, v, &idx, HN_KV_NONE);
+    hn_lower_forget(l);
+    return x;
+}
+
+static void cover_known(hn_kb *b, int64_t lo, int64_t hi, int most, void (*tile)(void *user, int places, hn_kv at), void *user)
+{
+    const int64_t rest = (hi - lo) % most, whole = hi - rest;
+    if (whole - lo > most) {
+        tile(user, most, hn_kb_for(b, hn_kb_i(b, lo), hn_kb_i(b, whole), most));
+        hn_kb_end(b);
+    } else if (whole > lo) {
+        tile(user, most, hn_kb_i(b, lo));
+    }
+    if (rest) tile(user, (int)rest, hn_kb_i(b, whole));
+}
+
+void hn_loops_cover(hn_kb *b, hn_kv lo, hn_kv hi, int most, void (*tile)(void *user, int places, hn_kv at), void *user)
+{
+    int64_t first, end;
+    if (hn_kb_is_const(b, lo, &first) && hn_kb_is_const(b, hi, &end)) {
+        if (end > first) cover_known(b, first, end, most, tile, user);
+        return;
+    }
+    hn_kb_if(b, hn_kb_ge(b, hn_kb_sub(b, hi, lo), hn_kb_i(b, most)));
+    const hn_kv at = hn_kb_for(b, lo, hi, most);
+    tile(user, most, hn_kb_min(b, at, hn_kb_addi(b, hi, -most)));
+    hn_kb_end(b);
+    hn_kb_else(b);
+    tile(user, 1, hn_kb_for(b, lo, hi, 1));
+    hn_kb_end(b);
+    hn_kb_end(b);
+}
+
 static void list_or(const hn_node *n, const char *name, int count, int64_t dflt, int64_t *ret)
 {
     int have;

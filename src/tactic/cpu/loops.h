@@ -13,6 +13,13 @@ void hn_loops_split(hn_lower *l, const hn_value *v, uint32_t axes, hn_kv flat, h
 /** Open one loop per set axis of v, outermost first; fills at[]. Yields how many to close. */
 int hn_loops_open(hn_lower *l, const hn_value *v, uint32_t axes, hn_kv *at);
 void hn_loops_close(hn_lower *l, int n);
+/** Element of v at an index of one entry an axis, lowered anew: nothing is remembered from before, nor for what follows. */
+hn_kv hn_loops_element(hn_lower *l, const hn_value *v, const hn_kv *at);
+/**
+ * Cover the places [lo, hi) with tiles of `most` places. Where both ends are constants the rest has a tile of its own size; else the
+ * last tile moves back over places that are done (tiles must store the same values twice), and fewer than `most` are done singly.
+ */
+void hn_loops_cover(hn_kb *b, hn_kv lo, hn_kv hi, int most, void (*tile)(void *user, int places, hn_kv at), void *user);
 /** Window attributes of a convolution or pool, one entry a spatial axis; absent lists read as 1, 1 and 0. */
 typedef struct hn_loops_window {
     int n; /* spatial axes */

@@ -38,13 +38,8 @@ typedef struct nms {
 
 static hn_kv value_at(nms *s, const hn_value *v, hn_kv a, hn_kv c, hn_kv e)
 {
-    hn_kidx idx;
     const hn_kv at[3] = { a, c, e };
-    hn_kidx_init(&idx, v->type.rank, at);
-    hn_lower_forget(s->l);
-    const hn_kv x = hn_lower_value(s->l, v, &idx, HN_KV_NONE);
-    hn_lower_forget(s->l);
-    return x;
+    return hn_loops_element(s->l, v, at);
 }
 
 /* A one-element operand of any rank. */

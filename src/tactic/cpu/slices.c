@@ -29,7 +29,6 @@ void hn_slices_init(hn_slices *s, hn_lower *l, const hn_region *r)
 hn_kv hn_slices_at(const hn_slices *s, hn_kv k, hn_kv o, hn_kv i)
 {
     hn_kv at[HN_MAX_RANK];
-    hn_kidx idx;
     if (s->flat) {
         hn_loops_split(s->l, s->x, hn_loops_all(s->x), k, at);
     } else {
@@ -37,11 +36,7 @@ hn_kv hn_slices_at(const hn_slices *s, hn_kv k, hn_kv o, hn_kv i)
         hn_loops_split(s->l, s->x, axes_behind(s), i, at);
         at[s->axis] = k;
     }
-    hn_kidx_init(&idx, s->x->type.rank, at);
-    hn_lower_forget(s->l);
-    const hn_kv x = hn_lower_value(s->l, s->x, &idx, HN_KV_NONE);
-    hn_lower_forget(s->l);
-    return x;
+    return hn_loops_element(s->l, s->x, at);
 }
 
 void hn_slices_copy(const hn_slices *s, int buf, hn_kv count, hn_kv from, hn_kv to)

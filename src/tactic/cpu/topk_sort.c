@@ -63,13 +63,8 @@ typedef struct top {
 
 static hn_kv element(top *d, hn_kv i)
 {
-    hn_kidx idx;
     d->at[d->axis] = i;
-    hn_kidx_init(&idx, d->x->type.rank, d->at);
-    hn_lower_forget(d->l);
-    const hn_kv x = hn_lower_value(d->l, d->x, &idx, HN_KV_NONE);
-    hn_lower_forget(d->l);
-    return x;
+    return hn_loops_element(d->l, d->x, d->at);
 }
 
 /* Best first is largest key first. */

@@ -35,17 +35,6 @@ static uint32_t pixel_axes(const hn_value *y)
     return hn_loops_all(y) & ~2u;
 }
 
-static void space(const hn_region *r, const hn_target *t, hn_space *ret)
-{
-    (void)r, (void)t;
-    hn_tile_space(ret);
-}
-
-static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    return hn_tile_legal(t, p, r->g->n_node);
-}
-
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     const hn_value *w = hn_in(r->root, 1), *y = r->root->out[0];
@@ -149,5 +138,5 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_conv_float_tile__cuda = {
     .name = "conv_float_tile__cuda", .rev = 1, .arch = HN_ARCH_SM,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .fits = fits, .space = hn_tile_space, .legal = hn_tile_legal, .cost = cost, .emit = emit, .pack = pack,
 };

@@ -24,17 +24,6 @@ static hn_dim depth_of(const hn_region *r)
     return a->type.dim[a->type.rank - (hn_attr_i(r->root, "trans_a") ? 2 : 1)];
 }
 
-static void space(const hn_region *r, const hn_target *t, hn_space *ret)
-{
-    (void)r, (void)t;
-    hn_tile_space(ret);
-}
-
-static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    return hn_tile_legal(t, p, r->g->n_node);
-}
-
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     const hn_value *y = r->root->out[0];
@@ -113,5 +102,5 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_gemm_float_tile__cuda = {
     .name = "gemm_float_tile__cuda", .rev = 1, .arch = HN_ARCH_SM,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .fits = fits, .space = hn_tile_space, .legal = hn_tile_legal, .cost = cost, .emit = emit,
 };

@@ -79,13 +79,8 @@ typedef struct line {
 
 static hn_kv element(line *d, hn_kv i)
 {
-    hn_kidx idx;
     d->at[d->axis] = i;
-    hn_kidx_init(&idx, d->x->type.rank, d->at);
-    hn_lower_forget(d->l);
-    const hn_kv x = hn_lower_value(d->l, d->x, &idx, HN_KV_NONE);
-    hn_lower_forget(d->l);
-    return x;
+    return hn_loops_element(d->l, d->x, d->at);
 }
 
 /* Every thread of the block gets the total. */

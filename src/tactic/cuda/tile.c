@@ -105,20 +105,22 @@ void hn_tile_emit(hn_kb *b, hn_tile *t, hn_symtab *syms)
 }
 
 /* ---- parameters ---- */
-void hn_tile_space(hn_space *ret)
+void hn_tile_space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
     static const int64_t side[] = { 32, 64, 128 };
 
+    (void)r, (void)t;
     hn_space_add_list(ret, "bm", HN_COUNT(side), side);
     hn_space_add_list(ret, "bn", HN_COUNT(side), side);
 }
 
-/* Sums, a column of each operand and addresses must fit the registers of 256 threads; fused work is written out once a
- * result. */
-bool hn_tile_legal(const hn_target *t, const int64_t *p, int n_node)
+/* Sums, a column of each operand and addresses must fit the registers of 256 threads; nodes fused behind are written out
+ * once a result. */
+bool hn_tile_legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     enum { MOST_CODE = 640, OTHER_REGISTERS = 40 };
     const int64_t tm = p[0] / SIDE, tn = p[1] / SIDE, results = tm * tn;
+    const int n_node = r->g->n_node;
 
     if (results > 32 && n_node > 6) return false;
     return results * n_node <= MOST_CODE && results + tm + tn + OTHER_REGISTERS <= HN_MIN(t->n_vreg, 128);

@@ -24,9 +24,10 @@ typedef struct hn_tile {
 /** Emit the kernel's whole body. */
 void hn_tile_emit(hn_kb *b, hn_tile *t, hn_symtab *syms);
 
-/** The parameters "bm" and "bn", p[0] and p[1]; legal() for `n_node` nodes fused behind; cost of the padded product. */
-void hn_tile_space(hn_space *ret);
-bool hn_tile_legal(const hn_target *t, const int64_t *p, int n_node);
+/** The parameters "bm" and "bn", p[0] and p[1], and which of them are legal: slots of a tactic. Cost of the padded
+ *  product. */
+void hn_tile_space(const hn_region *r, const hn_target *t, hn_space *ret);
+bool hn_tile_legal(const hn_region *r, const hn_target *t, const int64_t *p);
 double hn_tile_cost(const hn_target *t, const int64_t *p, double groups, double m, double n, double k, double bytes);
 
 #endif
