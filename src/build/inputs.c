@@ -155,10 +155,18 @@ typedef struct demand {
     bool strict;   /* and every op takes them */
 } demand;
 
+static bool any_open(const search *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (is_open(sym_at(s, i))) return true;
+    return false;
+}
+
+/* What no choice can change was inferred on import. */
 static bool meets(const search *s, const demand *d)
 {
     int axis;
-    return !misfit(s->g, s->value, d->least, &axis) && (!d->strict || infers(s));
+    return !misfit(s->g, s->value, d->least, &axis) && (!d->strict || !any_open(s) || infers(s));
 }
 
 static bool find(search *s, const demand *d)
@@ -201,6 +209,6 @@ hone_status hn_input_extents(const hn_graph *g, int64_t *value, hn_diag *dg)
     fixed_values(&s);
     for (int i = 0; i < HN_COUNT(demands); i++)
         if (find(&s, &demands[i])) return HONE_OK;
-    const hn_value *bad = misfit(g, value, 0, &axis);
-    return bad ? no_extents(g, bad, axis, dg) : HN_RAISE(dg, HONE_E_SHAPE, "no usual size of the open inputs works");
+    const hn_value *bad = misfit(g, value, 0, &axis); /* of the last candidate */
+    return no_extents(g, bad, axis, dg);
 }
