@@ -88,7 +88,7 @@ static void check_compiler(findings *f, hn_arena *a, const hn_target *t)
 {
     hn_diag dg = { 0 };
     if (try_build(a, t, &dg) == HONE_OK) return;
-    find(f, BROKEN, hn_arena_printf(a, "the compiler does not work: %s", dg.message), "no model can be built; engines still run",
+    find(f, BROKEN, hn_arena_printf(a, "the compiler does not work: %s", dg.message), "no model can be built for this processor; engines still run",
          dg.hint[0] ? dg.hint : "Build hone with LLVM, and keep hone-worker beside the program or name it in HONE_WORKER.");
 }
 
