@@ -25,22 +25,30 @@ typedef struct run {
     hn_arena *tmp;
 } run;
 
+/* A copy to shared memory that has begun. */
+typedef struct flight {
+    uint8_t *to, *written;
+    const uint8_t *from; /* NULL: zeros */
+    int bytes, group;
+} flight;
+
 /* One thread of control: where it is, and what it knows. */
 typedef struct thread {
     int32_t pc;
     int32_t id[3]; /* gpu: place in the block */
     enum { RUNNING, WAITING, DONE } state;
     uint64_t *val;
+    HN_VEC(flight) air; /* oldest first */
+    int group;          /* of copies that begin now */
 } thread;
 
-static hone_status fault(const run *r, int at, const char *what, int64_t offset)
+static hone_status fault(const run *r, int at, int64_t buf, const char *what, int64_t offset)
 {
     const hn_kins *x = &r->f->ins[at];
 
     return HN_RAISE(r->dg, HONE_E_INTERNAL,
                     "kernel \"%s\", %s %%%d: %s of buffer \"%s\" at byte %" PRId64 " of %" PRId64, r->f->name,
-                    hn_kop_name(x->op), at, what, r->f->names + r->f->buf[x->imm].name, offset,
-                    r->buf[x->imm].bytes);
+                    hn_kop_name(x->op), at, what, r->f->names + r->f->buf[buf].name, offset, r->buf[buf].bytes);
 }
 
 static uint64_t *lanes_of(const run *r, const thread *t, int32_t at)
@@ -50,21 +58,20 @@ static uint64_t *lanes_of(const run *r, const thread *t, int32_t at)
 
 /* ---- memory ---- */
 /* n bytes that start `ahead` bytes behind element `index`. */
-static hone_status locate(const run *r, int at, int64_t index, int64_t ahead, int64_t n, bool write,
+static hone_status locate(const run *r, int at, int64_t buf, int64_t index, int64_t ahead, int64_t n, bool write,
                           uint8_t **ret)
 {
-    const hn_kins *x = &r->f->ins[at];
-    const area *b = &r->buf[x->imm];
-    const int64_t each = hn_dtype_bits((hn_dtype)r->f->buf[x->imm].dtype) / 8;
+    const area *b = &r->buf[buf];
+    const int64_t each = hn_dtype_bits((hn_dtype)r->f->buf[buf].dtype) / 8;
     int64_t first;
 
     if (__builtin_mul_overflow(index, each, &first) || __builtin_add_overflow(first, ahead, &first) ||
         first < 0 || first > (write ? b->bytes : b->readable) - n)
-        return fault(r, at, write ? "write past the end" : "read past the end", first);
-    if (write && !b->writable) return fault(r, at, "write to a read-only part", first);
+        return fault(r, at, buf, write ? "write past the end" : "read past the end", first);
+    if (write && !b->writable) return fault(r, at, buf, "write to a read-only part", first);
     if (b->written && write) memset(b->written + first, 1, (size_t)n);
     for (int64_t i = 0; b->written && !write && i < n; i++)
-        if (!b->written[first + i]) return fault(r, at, "read of bytes never written", first + i);
+        if (!b->written[first + i]) return fault(r, at, buf, "read of bytes never written", first + i);
     *ret = b->at + first;
     return HONE_OK;
 }
@@ -85,6 +92,18 @@ static void write_lane(uint8_t *p, int storage, uint64_t v)
     memcpy(p, &v, (size_t)hn_dtype_bits((hn_dtype)storage) / 8);
 }
 
+/* A buffer's own start counts as aligned: what it is bound to is the caller's affair. */
+static hone_status check_aligned(const run *r, int at, int64_t buf, const uint8_t *p, int64_t bytes)
+{
+    const int64_t first = p - r->buf[buf].at;
+    return first % HN_MIN(bytes, 16) ? fault(r, at, buf, "access that is not aligned", first) : HONE_OK;
+}
+
+static int n_lanes(const run *r, const hn_kins *x)
+{
+    return x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER ? r->f->ins[x->a[1]].lanes : x->lanes;
+}
+
 /* Where a lane lies: a gather's anywhere, a load's behind the lane before it, in bytes, so that lanes may be
  * narrower or wider than the buffer's elements. Each lane's place is checked by itself. */
 static hone_status access_lane(run *r, thread *t, int at, int lane, bool write, uint64_t *v)
@@ -97,7 +116,8 @@ static hone_status access_lane(run *r, thread *t, int at, int lane, bool write, 
     const int64_t ahead = indexed ? 0 : lane * bytes;
     uint8_t *p = NULL;
 
-    HN_TRY(locate(r, at, (int64_t)lanes_of(r, t, x->a[0])[indexed ? lane : 0], ahead, bytes, write, &p));
+    HN_TRY(locate(r, at, x->imm, (int64_t)lanes_of(r, t, x->a[0])[indexed ? lane : 0], ahead, bytes, write, &p));
+    if (x->flags & HN_KMEM_ALIGNED && lane == 0) HN_TRY(check_aligned(r, at, x->imm, p, bytes * n_lanes(r, x)));
     if (write)
         write_lane(p, storage, *v);
     else
@@ -110,7 +130,7 @@ static hone_status memory(run *r, thread *t, int at)
     const hn_kins *x = &r->f->ins[at];
     const bool write = x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER;
     const int32_t mask = x->a[write ? 2 : 1];
-    const int lanes = write ? r->f->ins[x->a[1]].lanes : x->lanes;
+    const int lanes = n_lanes(r, x);
     uint64_t *v = write ? lanes_of(r, t, x->a[1]) : lanes_of(r, t, at);
 
     for (int i = 0; i < lanes; i++) {
@@ -121,6 +141,41 @@ static hone_status memory(run *r, thread *t, int at)
         HN_TRY(access_lane(r, t, at, i, write, &v[i]));
     }
     return HONE_OK;
+}
+
+/* ---- copies that take their time ---- */
+/* Until they are awaited the bytes count as never written: what was there may be gone, what is to come may not be there. */
+static hone_status begin_copy(run *r, thread *t, int at)
+{
+    const hn_kins *x = &r->f->ins[at];
+    const int64_t to = x->imm & 0xffffffff, from = x->imm >> 32;
+    flight c = { .bytes = x->flags, .group = t->group };
+    uint8_t *src = NULL;
+
+    HN_TRY(locate(r, at, to, (int64_t)*lanes_of(r, t, x->a[0]), 0, c.bytes, true, &c.to));
+    HN_TRY(check_aligned(r, at, to, c.to, c.bytes));
+    c.written = r->buf[to].written + (c.to - r->buf[to].at);
+    memset(c.written, 0, (size_t)c.bytes);
+    if (x->a[2] < 0 || *lanes_of(r, t, x->a[2])) {
+        HN_TRY(locate(r, at, from, (int64_t)*lanes_of(r, t, x->a[1]), 0, c.bytes, false, &src));
+        HN_TRY(check_aligned(r, at, from, src, c.bytes));
+        c.from = src;
+    }
+    return hn_vec_push(r->tmp, &t->air, c) ? HONE_OK : HN_NOMEM(r->dg);
+}
+
+static void await_copies(thread *t, int64_t groups)
+{
+    int n = 0;
+
+    for (; n < t->air.n && t->air.at[n].group < t->group - groups; n++) {
+        const flight *c = &t->air.at[n];
+        if (c->from) memcpy(c->to, c->from, (size_t)c->bytes);
+        else memset(c->to, 0, (size_t)c->bytes);
+        memset(c->written, 1, (size_t)c->bytes);
+    }
+    if (n) memmove(t->air.at, t->air.at + n, (size_t)(t->air.n - n) * sizeof(*t->air.at));
+    t->air.n -= n;
 }
 
 /* ---- values ---- */
@@ -318,6 +373,15 @@ static hone_status step(run *r, thread *t)
     case HN_KOP_LOOP:
     case HN_KOP_PREFETCH:
         break;
+    case HN_KOP_COPY:
+        HN_TRY(begin_copy(r, t, at));
+        break;
+    case HN_KOP_COMMIT:
+        t->group++;
+        break;
+    case HN_KOP_AWAIT:
+        await_copies(t, x->imm);
+        break;
     case HN_KOP_VAR:
     case HN_KOP_SET:
     case HN_KOP_GET: {
@@ -434,6 +498,7 @@ static void enter_thread(run *r, const thread *from, thread *to, int32_t at, int
     *lanes_of(r, to, at) = (uint64_t)i;
     to->pc = at + 1;
     to->state = RUNNING;
+    to->air.n = to->group = 0;
 }
 
 /* Run until the thread waits for others or leaves the outermost thread loop; inner ones add threads to the
@@ -468,34 +533,75 @@ static int linear_id(const run *r, const thread *t)
     return t->id[0] + r->f->threads[0] * (t->id[1] + r->f->threads[1] * t->id[2]);
 }
 
-/* Exchange values in one warp if all of it waits at one shuffle. */
-static bool exchange(run *r, thread *const *warp, int n)
+static void shuffle(const run *r, thread *const *warp, int n, int32_t at)
 {
-    const int32_t at = warp[0]->pc;
     const hn_kins *x = &r->f->ins[at];
 
-    if (x->op < HN_KOP_SHFL_XOR) return false;
-    for (int i = 0; i < n; i++)
-        if (warp[i]->state != WAITING || warp[i]->pc != at) return false;
     for (int i = 0; i < n; i++) {
         const int other = x->op == HN_KOP_SHFL_XOR ? i ^ (int)x->imm : i + (int)x->imm;
         memcpy(lanes_of(r, warp[i], at), lanes_of(r, warp[other < n ? other : i], x->a[0]),
                x->lanes * sizeof(uint64_t));
     }
+}
+
+static void multiply_tiles(const run *r, thread *const *warp, int32_t at)
+{
+    const hn_kins *x = &r->f->ins[at];
+    const uint64_t *in[32][3];
+    uint64_t out[32][4];
+
+    for (int i = 0; i < 32; i++)
+        for (int k = 0; k < 3; k++)
+            in[i][k] = lanes_of(r, warp[i], x->a[k]);
+    hn_kwarp_mma(x->flags, in, out);
+    for (int i = 0; i < 32; i++)
+        memcpy(lanes_of(r, warp[i], at), out[i], sizeof(out[i]));
+}
+
+static hone_status load_matrices(const run *r, thread *const *warp, int32_t at)
+{
+    const hn_kins *x = &r->f->ins[at];
+
+    for (int j = 0; j < x->lanes; j++) {
+        const uint8_t *row[8] = { 0 };
+        for (int i = 0; i < 8; i++) {
+            uint8_t *p = NULL;
+            HN_TRY(locate(r, at, x->imm, (int64_t)*lanes_of(r, warp[8 * j + i], x->a[0]), 0, 16, false, &p));
+            HN_TRY(check_aligned(r, at, x->imm, p, 16));
+            row[i] = p;
+        }
+        for (int i = 0; i < 32; i++)
+            lanes_of(r, warp[i], at)[j] = hn_kwarp_matrix_word(row, i, x->flags);
+    }
+    return HONE_OK;
+}
+
+/* Go on in one warp if all of it waits at one operation that it does together. */
+static hone_status exchange(run *r, thread *const *warp, int n, bool *ret_any)
+{
+    const int32_t at = warp[0]->pc;
+    const int op = r->f->ins[at].op;
+
+    if (op < HN_KOP_SHFL_XOR || (op >= HN_KOP_MMA && n < 32)) return HONE_OK;
+    for (int i = 0; i < n; i++)
+        if (warp[i]->state != WAITING || warp[i]->pc != at) return HONE_OK;
+    if (op == HN_KOP_MMA) multiply_tiles(r, warp, at);
+    else if (op == HN_KOP_LDMATRIX) HN_TRY(load_matrices(r, warp, at));
+    else shuffle(r, warp, n, at);
     for (int i = 0; i < n; i++) {
         warp[i]->pc++;
         warp[i]->state = RUNNING;
     }
-    return true;
+    *ret_any = true;
+    return HONE_OK;
 }
 
-static bool exchange_warps(run *r, thread *const *by_id, int n)
+static hone_status exchange_warps(run *r, thread *const *by_id, int n, bool *ret_any)
 {
-    bool any = false;
-
+    *ret_any = false;
     for (int first = 0; first < n; first += 32)
-        any |= exchange(r, by_id + first, HN_MIN(32, n - first));
-    return any;
+        HN_TRY(exchange(r, by_id + first, HN_MIN(32, n - first), ret_any));
+    return HONE_OK;
 }
 
 static bool release_barrier(run *r, int n)
@@ -530,7 +636,9 @@ static hone_status run_block(run *r, thread *parent)
         if (done == n) break;
         for (int i = 0; i < n; i++)
             by_id[linear_id(r, &r->team[i])] = &r->team[i];
-        if (n == most && (exchange_warps(r, by_id, n) || release_barrier(r, n))) continue;
+        bool any = false;
+        if (n == most) HN_TRY(exchange_warps(r, by_id, n, &any));
+        if (n == most && (any || release_barrier(r, n))) continue;
         return HN_RAISE(r->dg, HONE_E_INTERNAL,
                         "kernel \"%s\": threads part ways around a barrier or shuffle", r->f->name);
     }

@@ -392,6 +392,52 @@ hn_kv hn_kb_shfl_down(hn_kb *b, hn_kv x, int distance)
     return shuffle(b, HN_KOP_SHFL_DOWN, x, distance);
 }
 
+void hn_kb_copy(hn_kb *b, int to, hn_kv to_index, int from, hn_kv from_index, int bytes, hn_kv mask)
+{
+    hn_kins i = hn_kins_make(HN_KOP_COPY, (hn_ktype){ 0, 0 });
+
+    i.a[0] = to_index.at;
+    i.a[1] = from_index.at;
+    i.a[2] = mask.at;
+    i.imm = (int64_t)from << 32 | to;
+    i.flags = (uint8_t)bytes;
+    hn_kb_emit(b, i);
+}
+
+void hn_kb_commit(hn_kb *b)
+{
+    hn_kb_emit(b, hn_kins_make(HN_KOP_COMMIT, (hn_ktype){ 0, 0 }));
+}
+
+void hn_kb_await(hn_kb *b, int groups)
+{
+    hn_kins i = hn_kins_make(HN_KOP_AWAIT, (hn_ktype){ 0, 0 });
+
+    i.imm = groups;
+    hn_kb_emit(b, i);
+}
+
+hn_kv hn_kb_mma(hn_kb *b, hn_dtype t, hn_kv x, hn_kv y, hn_kv acc)
+{
+    hn_kins i = hn_kins_make(HN_KOP_MMA, hn_kb_type(b, acc));
+
+    i.a[0] = x.at;
+    i.a[1] = y.at;
+    i.a[2] = acc.at;
+    i.flags = (uint8_t)t;
+    return hn_kb_emit(b, i);
+}
+
+hn_kv hn_kb_ldmatrix(hn_kb *b, int buf, hn_kv index, int matrices, bool transposed)
+{
+    hn_kins i = hn_kins_make(HN_KOP_LDMATRIX, hn_ktype_make(HN_U32, matrices));
+
+    i.a[0] = index.at;
+    i.imm = buf;
+    i.flags = transposed;
+    return hn_kb_emit(b, i);
+}
+
 /* ---- variables ---- */
 hn_kvar hn_kb_var(hn_kb *b, hn_kv init)
 {
@@ -495,6 +541,17 @@ hn_kv hn_kb_gather(hn_kb *b, int buf, hn_kv index, hn_kv mask)
     if (!b) return HN_KV_NONE;
     return emit_read(b, HN_KOP_GATHER, buf, index, hn_ktype_make(loaded(b, buf), hn_kb_lanes(b, index)), mask,
                      0);
+}
+
+hn_kv hn_kb_load_aligned(hn_kb *b, int buf, hn_kv index, int lanes)
+{
+    if (!b) return HN_KV_NONE;
+    return emit_read(b, HN_KOP_LOAD, buf, index, hn_ktype_make(loaded(b, buf), lanes), HN_KV_NONE, HN_KMEM_ALIGNED);
+}
+
+void hn_kb_store_aligned(hn_kb *b, int buf, hn_kv index, hn_kv v)
+{
+    emit_write(b, HN_KOP_STORE, buf, index, v, HN_KV_NONE, HN_KMEM_ALIGNED);
 }
 
 void hn_kb_store(hn_kb *b, int buf, hn_kv index, hn_kv v)

@@ -22,6 +22,19 @@
  * thread, all of them at a time, threads numbered x fastest. What follows an inner thread loop is nothing but
  * ends. Buffers and arguments are the CPU's; launch grid[] blocks of threads[] threads.
  *
+ * MMA multiplies tiles that 32 threads of a warp hold together, m16n8: thread t, with g = t / 4 and q = t % 4, has of
+ *
+ *     a [16][k], words 0..3:  row g, bytes 4q.. of a row | row g + 8, the same | row g, bytes 16 + 4q.. | row g + 8, the same
+ *     b [k][8],  words 0..1:  column g, bytes 4q.. of a column | bytes 16 + 4q..
+ *     c [16][8], lanes 0..3:  (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1)
+ *
+ * A row of a and a column of b are 32 bytes: k is 16 for f16 and bf16, 8 for f32, 32 for i8. f32 operands are rounded to tf32
+ * (11 significant bits, ties away from zero), products are exact, and how their sum with c rounds is the target's (the
+ * interpreter: once). i8 sums into i32 and wraps.
+ *
+ * LDMATRIX reads such words: thread t gets of matrix j (row i of it at the index that thread 8j + i gives) the two elements
+ * (t / 4, 2 (t % 4)) and beside it; transposed, elements (2 (t % 4), t / 4) and below it.
+ *
  * A variable set inside a parallel, each, block or thread loop must be declared inside it.
  *
  * CAST: int to int wraps or extends by the source's sign; int to float rounds to nearest even; float to int
@@ -81,6 +94,7 @@ typedef enum hn_kfor {
 typedef enum hn_kmem_flag {
     HN_KMEM_RAW = 1,    /* bits of the stated type at that address, no storage conversion */
     HN_KMEM_STREAM = 2, /* store: not to be read again soon (non-temporal; address aligned to the vector) */
+    HN_KMEM_ALIGNED = 4, /* place in the buffer is a multiple of the access's size, or of 16 bytes if that is larger */
 } hn_kmem_flag;
 
 typedef enum hn_kcast_flag {
@@ -287,6 +301,17 @@ void hn_kb_barrier(hn_kb *b); /* gpu: every thread of the block must come by */
  * past the end). The whole warp must come by. */
 hn_kv hn_kb_shfl_xor(hn_kb *b, hn_kv x, int mask);
 hn_kv hn_kb_shfl_down(hn_kb *b, hn_kv x, int distance);
+
+/** gpu: copy 4, 8 or 16 bytes to shared memory without waiting; mask a bool scalar or NONE: off, zeros arrive. */
+void hn_kb_copy(hn_kb *b, int to, hn_kv to_index, int from, hn_kv from_index, int bytes, hn_kv mask);
+void hn_kb_commit(hn_kb *b);
+void hn_kb_await(hn_kb *b, int groups);
+/** gpu: the whole warp must come by. t: F16, BF16, F32 (as tf32), I8. */
+hn_kv hn_kb_mma(hn_kb *b, hn_dtype t, hn_kv x, hn_kv y, hn_kv acc);
+hn_kv hn_kb_ldmatrix(hn_kb *b, int buf, hn_kv index, int matrices, bool transposed);
+/** Vectors of shared memory at a place that is a multiple of their size, in the buffer's own dtype. */
+hn_kv hn_kb_load_aligned(hn_kb *b, int buf, hn_kv index, int lanes);
+void hn_kb_store_aligned(hn_kb *b, int buf, hn_kv index, hn_kv v);
 
 /* arithmetic (kops.def says what each means) */
 hn_kv hn_kb_bin(hn_kb *b, hn_kop op, hn_kv x, hn_kv y); /* ADD .. MAXR, AND .. SHR, MULHI, EQ .. GE */

@@ -62,6 +62,12 @@ double hn_klane_f64(int dtype, uint64_t x);
 uint16_t hn_half_from_f32(int half, float v);
 float hn_half_to_f32(int half, uint16_t bits);
 
+/* ---- what a warp does together (warp.c) ---- */
+/** MMA: operands and results of the 32 threads. */
+void hn_kwarp_mma(int dtype, const uint64_t *in[32][3], uint64_t out[32][4]);
+/** LDMATRIX: the word of thread t of an 8x8 matrix of 16-bit elements. */
+uint32_t hn_kwarp_matrix_word(const uint8_t *const row[8], int t, bool transposed);
+
 static inline float hn_lane_f32(uint64_t x)
 {
     union {

@@ -54,7 +54,7 @@ static void print_const(const hn_kins *x, hn_str *out)
 static bool has_buffer(int op)
 {
     return op == HN_KOP_LOAD || op == HN_KOP_GATHER || op == HN_KOP_STORE || op == HN_KOP_SCATTER ||
-           op == HN_KOP_PREFETCH;
+           op == HN_KOP_PREFETCH || op == HN_KOP_LDMATRIX;
 }
 
 static void print_extras(const hn_kfunc *f, const hn_kins *x, hn_str *out)
@@ -70,10 +70,13 @@ static void print_extras(const hn_kfunc *f, const hn_kins *x, hn_str *out)
         hn_str_addf(out, " %s", hn_dtype_name((hn_dtype)x->flags));
     if (x->op == HN_KOP_PREFETCH)
         hn_str_addf(out, " locality %d%s", x->flags & 3, x->flags & 4 ? " write" : "");
-    if (x->op >= HN_KOP_SHFL_XOR) hn_str_addf(out, " %" PRId64, x->imm);
-    if (has_buffer(x->op) && x->op != HN_KOP_PREFETCH) {
+    if (x->op == HN_KOP_SHFL_XOR || x->op == HN_KOP_SHFL_DOWN || x->op == HN_KOP_AWAIT) hn_str_addf(out, " %" PRId64, x->imm);
+    if (x->op == HN_KOP_MMA) hn_str_addf(out, " %s", hn_dtype_name((hn_dtype)x->flags));
+    if (x->op == HN_KOP_LDMATRIX && x->flags) hn_str_add(out, " transposed");
+    if (has_buffer(x->op) && x->op != HN_KOP_PREFETCH && x->op != HN_KOP_LDMATRIX) {
         if (x->flags & HN_KMEM_RAW) hn_str_add(out, " raw");
         if (x->flags & HN_KMEM_STREAM) hn_str_add(out, " stream");
+        if (x->flags & HN_KMEM_ALIGNED) hn_str_add(out, " aligned");
     }
     if (x->op != HN_KOP_SHUFFLE) return;
     hn_str_add(out, " [");
@@ -88,6 +91,12 @@ static void print_operands(const hn_kfunc *f, const hn_kins *x, hn_str *out)
     const int n = hn_kir_n_operands(x->op, &optional);
     const char *sep = " ";
 
+    if (x->op == HN_KOP_COPY) {
+        hn_str_addf(out, " %d bytes %s[%%%d], %s[%%%d]", x->flags, f->names + f->buf[x->imm & 0xffffffff].name, x->a[0],
+                    f->names + f->buf[x->imm >> 32].name, x->a[1]);
+        if (x->a[2] >= 0) hn_str_addf(out, ", mask %%%d", x->a[2]);
+        return;
+    }
     if (has_buffer(x->op)) {
         hn_str_addf(out, " %s[%%%d]", f->names + f->buf[x->imm].name, x->a[0]);
         sep = ", ";

@@ -19,12 +19,14 @@ bool hn_kir_has_value(int op)
 
 int hn_kir_n_operands(int op, int *ret_optional)
 {
-    *ret_optional = op == HN_KOP_STORE || op == HN_KOP_SCATTER || op == HN_KOP_LOAD || op == HN_KOP_GATHER;
+    *ret_optional = op == HN_KOP_STORE || op == HN_KOP_SCATTER || op == HN_KOP_LOAD || op == HN_KOP_GATHER || op == HN_KOP_COPY;
     switch (op) {
     case HN_KOP_LOOP:
     case HN_KOP_ELSE:
     case HN_KOP_END:
     case HN_KOP_BARRIER:
+    case HN_KOP_COMMIT:
+    case HN_KOP_AWAIT:
     case HN_KOP_CONST:
     case HN_KOP_ARG:
         return 0;
@@ -34,7 +36,9 @@ int hn_kir_n_operands(int op, int *ret_optional)
     case HN_KOP_DOT4:
     case HN_KOP_DOT2:
     case HN_KOP_DOT2BF:
+    case HN_KOP_MMA:
         return 3;
+    case HN_KOP_COPY:
     case HN_KOP_SET:
     case HN_KOP_STORE:
     case HN_KOP_SCATTER:
@@ -201,6 +205,37 @@ static const char *check_dot(const hn_kins *x, const hn_ktype *o)
     }
 }
 
+static const hn_kbuf *buffer(const hn_kfunc *f, int64_t at, int kind)
+{
+    return at >= 0 && at < f->n_buf && f->buf[at].kind == kind ? &f->buf[at] : NULL;
+}
+
+static const char *check_copy(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
+{
+    if (!buffer(f, x->imm & 0xffffffff, HN_KBUF_SHARED) || !buffer(f, x->imm >> 32, HN_KBUF_PARAM))
+        return "copies go from a parameter to shared memory";
+    if (x->flags != 4 && x->flags != 8 && x->flags != 16) return "copies are of 4, 8 or 16 bytes";
+    if (!is(o[0], HN_I64, 1) || !is(o[1], HN_I64, 1)) return "an index is not an i64 scalar";
+    return x->a[2] < 0 || is(o[2], HN_BOOL, 1) ? NULL : "the mask is not a bool scalar";
+}
+
+/* What a warp does together, shuffles apart. */
+static const char *check_matrix(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
+{
+    const int acc = x->flags == HN_I8 ? HN_I32 : HN_F32;
+
+    if (x->op == HN_KOP_LDMATRIX) {
+        if (!buffer(f, x->imm, HN_KBUF_SHARED)) return "matrices lie in shared memory";
+        if (x->dtype != HN_U32 || (x->lanes != 1 && x->lanes != 2 && x->lanes != 4)) return "yields u32 x 1, 2 or 4";
+        return is(o[0], HN_I64, 1) ? NULL : "the index is not i64";
+    }
+    if (x->flags != HN_F16 && x->flags != HN_BF16 && x->flags != HN_F32 && x->flags != HN_I8)
+        return "the element type is not f16, bf16, f32 or i8";
+    return is(o[0], HN_U32, 4) && is(o[1], HN_U32, 2) && is(o[2], acc, 4) && same(o[2], (hn_ktype){ x->dtype, x->lanes })
+               ? NULL
+               : "takes u32x4, u32x2 and f32x4, or i32x4 for i8";
+}
+
 static const char *check_state(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
 {
     const hn_ktype t = { x->dtype, x->lanes };
@@ -266,7 +301,9 @@ const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x)
         (!hn_kir_is_value_dtype(t.dtype) || t.lanes < 1 || t.lanes > HN_KIR_MAX_LANES))
         return "the result type is not one to compute with";
     if (x->op < HN_KOP_STORE || x->op == HN_KOP_CONST || x->op == HN_KOP_ARG) return check_state(f, x, o);
-    if (x->op == HN_KOP_BARRIER) return NULL;
+    if (x->op == HN_KOP_BARRIER || x->op == HN_KOP_COMMIT) return NULL;
+    if (x->op == HN_KOP_AWAIT) return x->imm >= 0 && x->imm < 8 ? NULL : "the number of groups is not within 0 .. 7";
+    if (x->op == HN_KOP_COPY) return check_copy(f, x, o);
     if (x->op <= HN_KOP_GATHER) return check_memory(f, x, o);
     if (x->op <= HN_KOP_MULHI) return check_arith(x->op, t, o);
     if (x->op <= HN_KOP_GE)
@@ -279,6 +316,7 @@ const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x)
     if (x->op <= HN_KOP_SHUFFLE) return check_lanes(f, x, o);
     if (x->op <= HN_KOP_ROR) return check_reduce(x, o[0]);
     if (x->op <= HN_KOP_DOT2BF) return check_dot(x, o);
+    if (x->op >= HN_KOP_MMA) return check_matrix(f, x, o);
     if (x->imm < 0 || x->imm > 31) return "the distance is not within a warp";
     return same(t, o[0]) ? NULL : "the result is not like the operand";
 }
@@ -400,7 +438,7 @@ static const char *check_nesting(scopes *s, int at)
 /* With a parallel loop, code outside it runs once a call, so it must not be seen from outside. */
 static const char *check_effects(const scopes *s, const hn_kins *x)
 {
-    if ((x->op == HN_KOP_BARRIER || x->op >= HN_KOP_SHFL_XOR) && !in_threads(s))
+    if (((x->op >= HN_KOP_BARRIER && x->op <= HN_KOP_AWAIT) || x->op >= HN_KOP_SHFL_XOR) && !in_threads(s))
         return "outside a thread loop";
     if (s->f->threads[0] && (x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER) && !in_threads(s))
         return "a store outside the thread loop";

@@ -440,6 +440,7 @@ static void host_source(const char *source, hn_str *out)
     const char *large = strstr(rest, asked);
     hn_str_done(&ptx);
     hn_str_add(out, sim_prelude);
+    hn_str_add(out, sim_warps);
     if (large) {
         hn_str_add_n(out, rest, (size_t)(large - rest));
         hn_str_add(out, "static __align__(16) u8 hn_shared[227 << 10];");
@@ -447,7 +448,7 @@ static void host_source(const char *source, hn_str *out)
     }
     hn_str_add(out, rest);
     hn_str_add(out, sim_launcher);
-    const bool waits = strstr(rest, "__syncthreads") || strstr(rest, "hn_shfl");
+    const bool waits = strstr(rest, "__syncthreads") || strstr(rest, "hn_shfl") || strstr(rest, "hn_mma") || strstr(rest, "hn_ldmatrix");
     hn_str_addf(out,
                 "extern \"C\" int sim_n_param; int sim_n_param = sim_count(hn_kernel);\n"
                 "extern \"C\" void sim_run(u32 grid, const u32 *t, void **p) { sim_go(hn_kernel, %s, grid, t, p); }\n",

@@ -49,6 +49,38 @@ const char sim_prelude[] =
     "HN_FN i64 hn_mulhi64(i64 x, i64 y) { return (i64)(((__int128)x * y) >> 64); }\n"
     "HN_FN u64 hn_mulhi64(u64 x, u64 y) { return (u64)(((unsigned __int128)x * y) >> 64); }\n";
 
+const char sim_warps[] =
+    /* what a warp does with its threads' registers: each leaves its own, all meet, each takes what it needs */
+    "static u32 sim_word[1024][10]; static const u8 *sim_row[1024];\n"
+    "static void sim_join() { const int w = sim_now / 32; sim_meet(&sim_warp_arrived[w], &sim_warp_turn[w], 32); }\n"
+    "HN_FN f32 sim_tf32(u32 b) { return hn_f32((b & 0x7f800000u) != 0x7f800000u ? (b + 0x1000u) & ~0x1fffu : b); }\n"
+    "HN_FN f64 sim_element(i32, u32 w, int k) { return (i8)(w >> 8 * k); }\n"
+    "HN_FN f64 sim_element(f32, u32 w, int) { return sim_tf32(w); }\n"
+    "struct sim_f16 {}; HN_FN f64 sim_element(sim_f16, u32 w, int k) { return hn_from_f16((u16)(w >> 16 * k)); }\n"
+    "struct sim_bf16 {}; HN_FN f64 sim_element(sim_bf16, u32 w, int k) { return hn_f32(w >> 16 * k << 16); }\n"
+    "template <class E, int N, class D> static void sim_mma(D (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {\n"
+    "  const int me = sim_now, first = me / 32 * 32, g = me % 32 / 4, q = me % 4; const u32 own[6] = { a0, a1, a2, a3, b0, b1 };\n"
+    "  memcpy(sim_word[me], own, sizeof(own)); sim_join();\n"
+    "  for (int i = 0; i < 4; i++) { f64 s = 0; for (int h = 0; h < 2; h++) for (int t = 0; t < 4; t++) for (int k = 0; k < N; k++)\n"
+    "    s += sim_element(E(), sim_word[first + 4 * g + t][2 * h + i / 2], k) *\n"
+    "         sim_element(E(), sim_word[first + 4 * (2 * q + i % 2) + t][4 + h], k);\n"
+    "    d[i] = N == 4 ? (D)(i32)((u32)(i32)d[i] + (u32)(i32)s) : (D)(s + (f64)d[i]); }\n"
+    "  sim_join(); }\n"
+    "#define SIM_MMA(name, E, N, D) HN_FN void hn_mma_##name(D &d0, D &d1, D &d2, D &d3, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) \\\n"
+    "  { D d[4] = { d0, d1, d2, d3 }; sim_mma<E, N>(d, a0, a1, a2, a3, b0, b1); d0 = d[0]; d1 = d[1]; d2 = d[2]; d3 = d[3]; }\n"
+    "SIM_MMA(f16, sim_f16, 2, f32)\nSIM_MMA(bf16, sim_bf16, 2, f32)\nSIM_MMA(tf32, f32, 1, f32)\nSIM_MMA(i8, i32, 4, i32)\n"
+    "template <int N> static void sim_ldmatrix(u32 (&d)[N], const void *p, bool turned) {\n"
+    "  const int me = sim_now, first = me / 32 * 32, g = me % 32 / 4, q = me % 4; sim_row[me] = (const u8 *)p;\n"
+    "  if ((u64)p % 16) abort(); sim_join();\n"
+    "  for (int j = 0; j < N; j++) { u16 x[2]; for (int i = 0; i < 2; i++)\n"
+    "    memcpy(&x[i], turned ? sim_row[first + 8 * j + 2 * q + i] + 2 * g : sim_row[first + 8 * j + g] + 2 * (2 * q + i), 2);\n"
+    "    d[j] = (u32)x[1] << 16 | x[0]; }\n"
+    "  sim_join(); }\n"
+    "template <int N> HN_FN void hn_ldmatrix(u32 (&d)[N], const void *p) { sim_ldmatrix(d, p, false); }\n"
+    "template <int N> HN_FN void hn_ldmatrix_t(u32 (&d)[N], const void *p) { sim_ldmatrix(d, p, true); }\n"
+    "template <int B> HN_FN void hn_copy(void *to, const void *from, bool ok) { if (ok) memcpy(to, from, B); else memset(to, 0, B); }\n"
+    "HN_FN void hn_commit() {}\ntemplate <int N> HN_FN void hn_await() {}\n";
+
 const char sim_launcher[] =
     "template <class... A, size_t... I> static void sim_apply(void (*f)(A...), void **p, index_sequence<I...>)\n"
     "{ f(*(A *)p[I]...); }\n"

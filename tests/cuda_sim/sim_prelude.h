@@ -6,6 +6,8 @@
 
 /** Before the kernel, in place of the PTX. Threads that wait for each other are fibers, one block at a time. */
 extern const char sim_prelude[];
+/** After that: what a warp does together beyond shuffles, and copies to shared memory. */
+extern const char sim_warps[];
 /**
  * After the kernel, for each kernel of a source: `sim_go(kernel, grid x, block, parameters)` runs it, parameters as
  * cuLaunchKernel takes them.

@@ -12,14 +12,14 @@ typedef struct cu_emitter {
     bool *narrow; /* of each i64 or u64 value: it fits int, and is computed and held as one */
     int depth;    /* of indentation */
     int n_name;
-    char name[8][48]; /* ring of operand texts */
+    char name[16][48]; /* ring of operand texts */
 } cu_emitter;
 
 /** C type of a dtype in registers: "f32", "i64", "bool". */
 const char *hn_cu_type(int dtype);
 /** C type of an instruction's value: "int" where it is narrow. */
 const char *hn_cu_value_type(const cu_emitter *e, int at);
-/** Text of one lane of a value: a name or a literal. Good until seven more are asked for. */
+/** Text of one lane of a value: a name or a literal. Good until fifteen more are asked for. */
 const char *hn_cu_lane(cu_emitter *e, int at, int lane);
 /** Begin a line at the present indentation. */
 void hn_cu_line(cu_emitter *e, const char *fmt, ...) HN_PRINTF(2, 3);
@@ -27,10 +27,13 @@ void hn_cu_line(cu_emitter *e, const char *fmt, ...) HN_PRINTF(2, 3);
 /* emit_ops.c */
 /** Everything that computes a value from values. */
 void hn_cu_value(cu_emitter *e, int at);
+void hn_cu_mma(cu_emitter *e, int at);
 
 /* emit_mem.c */
 void hn_cu_load(cu_emitter *e, int at);
 void hn_cu_store(cu_emitter *e, int at);
+void hn_cu_copy(cu_emitter *e, const hn_kins *x);
+void hn_cu_ldmatrix(cu_emitter *e, int at);
 /** Tables before the kernel; shared arrays inside it. Yields the bytes of dynamic shared memory. */
 void hn_cu_tables(cu_emitter *e);
 int64_t hn_cu_shared(cu_emitter *e);

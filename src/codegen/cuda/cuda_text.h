@@ -8,7 +8,7 @@
 
 /** Helpers that emitted kernels call: portable C++17, on top of what the next one has. */
 void hn_cu_prelude(hn_str *out);
-/** What only a GPU has: conversions and minima as PTX, shuffles, bit counts. Tests put another in its place. */
+/** What only a GPU has: conversions and minima as PTX, shuffles, products by warps, bit counts. Tests put another in its place. */
 void hn_cu_ptx_prelude(hn_str *out);
 
 #define HN_CU_KERNEL_NAME "hn_kernel"

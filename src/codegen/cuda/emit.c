@@ -181,6 +181,21 @@ static void emit_at(cu_emitter *e, int at)
     case HN_KOP_BARRIER:
         hn_cu_line(e, "__syncthreads();");
         break;
+    case HN_KOP_COPY:
+        hn_cu_copy(e, x);
+        break;
+    case HN_KOP_COMMIT:
+        hn_cu_line(e, "hn_commit();");
+        break;
+    case HN_KOP_AWAIT:
+        hn_cu_line(e, "hn_await<%d>();", (int)x->imm);
+        break;
+    case HN_KOP_LDMATRIX:
+        hn_cu_ldmatrix(e, at);
+        break;
+    case HN_KOP_MMA:
+        hn_cu_mma(e, at);
+        break;
     case HN_KOP_LOAD:
     case HN_KOP_GATHER:
         hn_cu_load(e, at);
@@ -252,7 +267,7 @@ static hone_status check(const hn_kfunc *f, hn_diag *dg)
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "kernel \"%s\" has no threads: it is for the CPU", f->name);
     for (int i = 0; i < f->n_ins; i++)
         if (f->ins[i].op >= HN_KOP_SHFL_XOR && f->threads[0] * f->threads[1] * f->threads[2] % 32)
-            return HN_RAISE(dg, HONE_E_UNSUPPORTED, "kernel \"%s\" shuffles among threads that fill no warps", f->name);
+            return HN_RAISE(dg, HONE_E_UNSUPPORTED, "kernel \"%s\" does with warps what its threads, which fill none, cannot", f->name);
     return HONE_OK;
 }
 

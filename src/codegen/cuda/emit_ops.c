@@ -248,6 +248,19 @@ static const char *ramped(cu_emitter *e, const hn_kins *x, int at, int i)
                            (uint64_t)step);
 }
 
+/* The result begins as the sum so far, and is added to in place. */
+void hn_cu_mma(cu_emitter *e, int at)
+{
+    const hn_kins *x = &e->f->ins[at];
+    const char *suffix = x->flags == HN_F32 ? "tf32" : hn_dtype_name((hn_dtype)x->flags);
+
+    for (int i = 0; i < 4; i++)
+        hn_cu_line(e, "%s %s = %s;", hn_cu_type(x->dtype), hn_cu_lane(e, at, i), hn_cu_lane(e, x->a[2], i));
+    hn_cu_line(e, "hn_mma_%s(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s);", suffix, hn_cu_lane(e, at, 0), hn_cu_lane(e, at, 1),
+               hn_cu_lane(e, at, 2), hn_cu_lane(e, at, 3), hn_cu_lane(e, x->a[0], 0), hn_cu_lane(e, x->a[0], 1),
+               hn_cu_lane(e, x->a[0], 2), hn_cu_lane(e, x->a[0], 3), hn_cu_lane(e, x->a[1], 0), hn_cu_lane(e, x->a[1], 1));
+}
+
 /* ---- dispatch ---- */
 static const char *expression(cu_emitter *e, const hn_kins *x, int at, int i)
 {

@@ -2,6 +2,38 @@
 #include "codegen/cuda/cuda_text.h"
 
 /* clang-format off */
+#define MMA(name, type, letter, shape, before)                                                                            \
+    "HN_FN void hn_mma_" name "(" type " &d0, " type " &d1, " type " &d2, " type " &d3, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)\n" \
+    "{ " before "asm volatile(\"mma.sync.aligned." shape " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\"\n"    \
+    "  : \"+" letter "\"(d0), \"+" letter "\"(d1), \"+" letter "\"(d2), \"+" letter "\"(d3)\n"                            \
+    "  : \"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3), \"r\"(b0), \"r\"(b1)); }\n"
+#define LDMATRIX(n, out, list)                                                                                             \
+    "HN_FN void hn_ldmatrix(u32 (&d)[" #n "], const void *p) { asm volatile(\"ldmatrix.sync.aligned.m8n8.x" #n ".shared.b16 {" out "}, [%" #n "];\"\n" \
+    "  : " list " : \"r\"(hn_shared_at(p)) : \"memory\"); }\n"                                                           \
+    "HN_FN void hn_ldmatrix_t(u32 (&d)[" #n "], const void *p) { asm volatile(\"ldmatrix.sync.aligned.m8n8.x" #n ".trans.shared.b16 {" out "}, [%" #n "];\"\n" \
+    "  : " list " : \"r\"(hn_shared_at(p)) : \"memory\"); }\n"
+
+static const char warp[] =
+"HN_FN u32 hn_to_tf32(u32 x) { u32 r; asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(r) : \"f\"(hn_f32(x))); return r; }\n"
+"HN_FN u32 hn_shared_at(const void *p) { return (u32)__cvta_generic_to_shared(p); }\n"
+MMA("f16", "f32", "f", "m16n8k16.row.col.f32.f16.f16.f32", "")
+MMA("bf16", "f32", "f", "m16n8k16.row.col.f32.bf16.bf16.f32", "")
+MMA("tf32", "f32", "f", "m16n8k8.row.col.f32.tf32.tf32.f32",
+    "a0 = hn_to_tf32(a0); a1 = hn_to_tf32(a1); a2 = hn_to_tf32(a2); a3 = hn_to_tf32(a3); b0 = hn_to_tf32(b0); b1 = hn_to_tf32(b1);\n  ")
+MMA("i8", "i32", "r", "m16n8k32.row.col.s32.s8.s8.s32", "")
+LDMATRIX(1, "%0", "\"=r\"(d[0])")
+LDMATRIX(2, "%0,%1", "\"=r\"(d[0]), \"=r\"(d[1])")
+LDMATRIX(4, "%0,%1,%2,%3", "\"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])")
+/* what lies across the copy engine's grain, as a caller's memory may, goes byte by byte */
+"template <int B> HN_FN void hn_copy(void *to, const void *from, bool ok)\n"
+"{ if (ok && ((u64)from & (B - 1)) != 0) {\n"
+"    _Pragma(\"unroll 1\") for (int i = 0; i < B; i++) ((u8 *)to)[i] = ((const u8 *)from)[i]; return; }\n"
+"  const u64 g = (u64)__cvta_generic_to_global(from); const u32 n = ok ? B : 0;\n"
+"  if (B == 16) asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\" :: \"r\"(hn_shared_at(to)), \"l\"(g), \"r\"(n) : \"memory\");\n"
+"  else asm volatile(\"cp.async.ca.shared.global [%0], [%1], %2, %3;\" :: \"r\"(hn_shared_at(to)), \"l\"(g), \"n\"(B), \"r\"(n) : \"memory\"); }\n"
+"HN_FN void hn_commit() { asm volatile(\"cp.async.commit_group;\" ::: \"memory\"); }\n"
+"template <int N> HN_FN void hn_await() { asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(N) : \"memory\"); }\n";
+
 static const char ptx[] =
 "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;\n"
 "typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;\n"
@@ -92,6 +124,12 @@ static const char memory[] =
 "      for (int i = 0; i < P; i++) d[k * P + i] = q.v[i]; }\n"
 "    return; }\n"
 "  for (int i = 0; i < N; i++) d[i] = p[i]; }\n"
+"template <int N, class T> HN_FN void hn_vloada(T (&d)[N], const T *p)\n"
+"{ enum { P = N * sizeof(T) > 16 ? 16 / sizeof(T) : N };\n"
+"  for (int k = 0; k < N / P; k++) { const auto q = ((const hn_pack<T, P> *)p)[k]; for (int i = 0; i < P; i++) d[k * P + i] = q.v[i]; } }\n"
+"template <int N, class T> HN_FN void hn_vstorea(T *p, const T (&s)[N])\n"
+"{ enum { P = N * sizeof(T) > 16 ? 16 / sizeof(T) : N };\n"
+"  for (int k = 0; k < N / P; k++) { hn_pack<T, P> q; for (int i = 0; i < P; i++) q.v[i] = s[k * P + i]; ((hn_pack<T, P> *)p)[k] = q; } }\n"
 "template <int N, class T> HN_FN void hn_vstore(T *p, const T (&s)[N])\n"
 "{ enum { B = N * sizeof(T), P = B % 16 == 0 ? 16 / sizeof(T) : N };\n"
 "  if (P > 1 && (P & (P - 1)) == 0 && (u64)p % (P * sizeof(T)) == 0) {\n"
@@ -106,6 +144,7 @@ static const char memory[] =
 void hn_cu_ptx_prelude(hn_str *out)
 {
     hn_str_add(out, ptx);
+    hn_str_add(out, warp);
 }
 
 void hn_cu_prelude(hn_str *out)

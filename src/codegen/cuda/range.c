@@ -51,6 +51,15 @@ static range bits(range x, range y)
     return make(0, HN_MIN(x.hi, y.hi));
 }
 
+/* Of non-negative numbers, `or` and `xor` set no bit above the highest of either. */
+static range joined(range x, range y)
+{
+    const int64_t most = HN_MAX(x.hi, y.hi);
+
+    if (x.lo < 0 || y.lo < 0 || most < 0) return all;
+    return make(0, most == 0 ? 0 : (int64_t)(~0ull >> __builtin_clzll((uint64_t)most)));
+}
+
 static range shift(int op, range x, range n)
 {
     if (n.lo != n.hi || n.lo < 0 || n.lo > 62) return all;
@@ -86,6 +95,9 @@ static range binary(int op, range x, range y)
         return make(HN_MAX(x.lo, y.lo), HN_MAX(x.hi, y.hi));
     case HN_KOP_AND:
         return bits(x, y);
+    case HN_KOP_OR:
+    case HN_KOP_XOR:
+        return joined(x, y);
     case HN_KOP_SHL:
     case HN_KOP_SHR:
         return shift(op, x, y);
@@ -150,7 +162,7 @@ static range of(const hn_kfunc *f, const hn_kins *x, const range *r)
     }
     default:
         return x->op >= HN_KOP_ADD && x->op <= HN_KOP_MAXR      ? binary(x->op, a, b)
-               : x->op == HN_KOP_AND || x->op == HN_KOP_SHL || x->op == HN_KOP_SHR ? binary(x->op, a, b)
+               : x->op >= HN_KOP_AND && x->op <= HN_KOP_SHR && x->op != HN_KOP_NOT ? binary(x->op, a, b)
                                                                                    : all;
     }
 }
