@@ -100,9 +100,10 @@ static bool reads_plain(const hn_job *job, const hn_node *n)
     return c <= hn_knob_get(HN_KNOB_layout_plain_channels)->hi && c <= ask(job, HN_KNOB_layout_plain_channels, n);
 }
 
-static bool has_image_kernels(const hn_node *n)
+static bool has_image_kernels(const hn_job *job, const hn_node *n)
 {
     const hn_dtype t = n->out[0]->type.dtype;
+    if ((t == HN_F16 || t == HN_BF16) && job->t->arch == HN_ARCH_SM) return true;
     return t == HN_F32 || n->op == HN_OP_conv_int || (n->op == HN_OP_max_pool && (t == HN_U8 || t == HN_I8));
 }
 
@@ -115,7 +116,7 @@ static bool stays_plain(const hn_job *job, const hn_node *n)
 static void place_image_op(hn_job *job, hn_builder *b, hn_node *n)
 {
     hn_value *x = hn_in(n, 0);
-    if (x->type.rank < 3 || x->type.rank > 4 || !has_image_kernels(n)) {
+    if (x->type.rank < 3 || x->type.rank > 4 || !has_image_kernels(job, n)) {
         give_plain(b, n);
         return;
     }

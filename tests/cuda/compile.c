@@ -37,26 +37,34 @@ static int check_images(const uint8_t *code, size_t bytes, const char *target)
     return n;
 }
 
-static void build(hn_test *t, const char *text, const char *target)
+static hn_digest build_with(hn_test *t, const char *text, const char *target, const char *route)
 {
     hn_diag dg = { 0 };
     hn_target g;
     hn_graph *graph;
     hn_build_report r;
     hn_engine_file *f;
+    hn_route how = { 0 };
     void *data = NULL;
     size_t bytes = 0, n_code;
 
     hn_test_note("%s: %.200s", target, text);
     CHECK_OK(hn_target_get(target, &g, &dg), &dg);
     CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
-    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
+    CHECK_OK(hn_route_parse(t->arena, route, &how, &dg), &dg);
+    const hn_build_opts o = { .target = &g, .route = &how, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
     CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), &dg);
     CHECK_OK(hn_engine_file_open_memory(data, bytes, NULL, &f, &dg), &dg);
     const uint8_t *code = hn_engine_file_code(f, &n_code);
     CHECK(check_images(code, n_code, target) > 0);
     hn_engine_file_close(f);
     free(data);
+    return r.payload;
+}
+
+static void build(hn_test *t, const char *text, const char *target)
+{
+    build_with(t, text, target, "");
 }
 
 static void both(hn_test *t, const char *const *text, int n)
@@ -80,6 +88,29 @@ TEST(nvrtc_products_and_convolutions)
          "in x f32[1,64,56,56]  const w f32[64,64,3,3]  const b f32[64]\ny = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1]}  z = "
          "relu(y)\nout z",
          "in x f32[1,32,14,14]  const w f32[32,1,3,3]\ny = conv(x, w) {group=32}\nout y");
+}
+
+TEST(nvrtc_matrix_units)
+{
+    BOTH("in x f16[512,768]  const w f16[768,3072]  const b f16[3072]\ny = matmul(x, w)  c = add(y, b)  z = relu(c)\nout z",
+         "in x bf16[1,2048]  const w bf16[2048,1000]\ny = matmul(x, w)\nout y",
+         "in x f16[12,128,64]  in y f16[12,128,64]\nz = matmul(x, y) {trans_b=1}\nout z",
+         "in x f16[1,64,56,56]  const w f16[64,64,3,3]  const b f16[64]  in r f16[1,64,56,56]\ny = conv(x, w, b) {pad_begin=[1,1], "
+         "pad_end=[1,1]}  s = add(y, r)  z = relu(s)\nout z",
+         "in x f16[1,3,224,224]  const w f16[64,3,7,7]\ny = conv(x, w) {pad_begin=[3,3], pad_end=[3,3], stride=[2,2]}\nout y",
+         "in x f16[8,512,7,7]  const w f16[2048,512,1,1]\ny = conv(x, w)\nout y",
+         "in q f16[1,12,128,64]  in k f16[1,12,128,64]  in v f16[1,12,128,64]\ny = attention(q, k, v)\nout y",
+         "sym s [1,512,1024]\nin q bf16[1,8,s,128]  in k bf16[1,2,s,128]  in v bf16[1,2,s,128]\ny = attention(q, k, v) {causal=upper_left}\n"
+         "out y");
+}
+
+TEST(nvrtc_tf32_is_asked_for)
+{
+    static const char text[] = "in x f32[512,768]  const w f32[768,768]\ny = matmul(x, w)\nout y";
+    need_nvrtc();
+    const hn_digest off = build_with(t, text, "sm_90a", "-math:tf32=0"), on = build_with(t, text, "sm_90a", "-math:tf32=1");
+    CHECK(hn_digest_eq(off, build_with(t, text, "sm_90a", "")));
+    CHECK(!hn_digest_eq(off, on));
 }
 
 TEST(nvrtc_lines_reductions_pools)

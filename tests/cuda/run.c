@@ -56,6 +56,30 @@ TEST(cuda_products_convolutions_pools)
     check("in x f32[1,6,9,8]\ny = max_pool(x) {kernel=[3,3], stride=[2,2], dim=[4,3]}\nout y");
 }
 
+static void check_half(const char *text)
+{
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .tol = 3e-3 });
+}
+
+TEST(cuda_matrix_units)
+{
+    simulate();
+    check_half("in x f16[33,40]  const w f16[40,48]  const b f16[48]\ny = matmul(x, w)  c = add(y, b)  z = relu(c)\nout z");
+    check_half("in x f16[2,9,40]  in y f16[2,17,40]\nz = matmul(x, y) {trans_b=1}\nout z");
+    check_half("in x f16[1,16,11,9]  const w f16[24,16,3,3]  const b f16[24]\ny = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1], "
+               "stride=[2,2]}  z = relu(y)\nout z");
+    check_half("in q f16[1,2,40,32]  in k f16[1,2,70,32]  in v f16[1,2,70,32]\ny = attention(q, k, v)\nout y");
+    hn_check_graph("in x f32[33,40]  const w f32[40,48]\ny = matmul(x, w)\nout y",
+                   &(hn_run_opts){ .target = "sm_90a", .tol = 1e-3, .route = "-math:tf32=1" });
+}
+
+/* Sums split over blocks, in parts that a second launch adds. */
+TEST(cuda_split_products)
+{
+    simulate();
+    check_half("in x f16[5,1600]  const w f16[1600,16]\ny = matmul(x, w)  z = relu(y)\nout z");
+}
+
 TEST(cuda_what_data_decides)
 {
     simulate();

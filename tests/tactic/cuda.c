@@ -63,3 +63,53 @@ TEST(gpu_columns)
     fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f32[n,24,n]\nz = reduce_sum(x) {axes=[0,1]}\nout z",
                                 .root = "reduce_sum", .tol = 1e-5, .sym = 21, .n_point = 4 });
 }
+
+/* Matrix units: edges of tiles, operands copied as they lie, turned over, and computed. */
+TEST(gpu_half_products)
+{
+    static const int m[] = { 1, 17, 70, 128 }, n[] = { 8, 40, 72, 31 }, k[] = { 8, 40, 96, 200 };
+    for (int i = 0; i < 4; i++) {
+        every(t, hn_arena_printf(t->arena, "in x f16[%d,%d]  in w f16[%d,%d]\ny = matmul(x, w)  z = relu(y)\nout z", m[i], k[i], k[i], n[i]),
+              "matmul", NULL, 1e-3);
+        every(t, hn_arena_printf(t->arena, "in x bf16[%d,%d]  in w bf16[%d,%d]  in r bf16[%d,%d]\ny = matmul(x, w) {trans_b=1}  z = add(y, r)\n"
+                                 "out z", m[i], k[i], n[i], k[i], m[i], n[i]), "matmul", NULL, 6e-3);
+        every(t, hn_arena_printf(t->arena, "in x f16[%d,%d]  in w f16[%d,%d]\ny = matmul(x, w) {trans_a=1}\nout y", k[i], m[i], k[i], n[i]),
+              "matmul", NULL, 1e-3);
+    }
+    every(t, "in x f16[2,3,9,24]  in y f16[3,24,16]  in c f16[16]\na = exp(x)  p = matmul(a, y)  q = add(p, c)  e = tanh(q)\nout e  out q",
+          "matmul", NULL, 1e-3);
+    every(t, "in x f16[9,19]  in w f16[19,13]\ny = matmul(x, w)\nout y", "matmul", NULL, 1e-3);
+    fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f16[n,24]  in w f16[24,n]\ny = matmul(x, w)\nout y",
+                                .root = "matmul", .tol = 1e-3, .sym = 21, .n_point = 3 });
+}
+
+TEST(gpu_half_convolutions)
+{
+    static const char *const layout[] = { NULL, "acdb" };
+    for (int i = 0; i < 2; i++) {
+        every(t, "in x f16[2,16,7,6]  in w f16[24,16,3,3]  in b f16[24]\n"
+                 "y = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1], stride=[2,1]}  z = relu(y)\nout z", "conv", layout[i], 1e-3);
+        every(t, "in x f16[1,16,5,5]  in w f16[32,8,3,3]\ny = conv(x, w) {group=2, dilation=[2,1]}\nout y", "conv", layout[i], 1e-3);
+        every(t, "in x f16[1,16,4,5]  in w f16[33,16,1,1]  in r f16[1,33,4,5]\ny = conv(x, w)  s = add(y, r)\nout s", "conv",
+              layout[i], 1e-3);
+        every(t, "in x bf16[1,3,9,8]  in w bf16[16,3,3,3]\na = relu(x)  y = conv(a, w) {pad_begin=[0,1], pad_end=[1,1]}\nout y", "conv",
+              layout[i], 6e-3);
+    }
+    every(t, "in x f16[2,8,19]  in w f16[9,8,5]\ny = conv(x, w) {pad_begin=[2], pad_end=[2]}\nout y", "conv", NULL, 1e-3);
+}
+
+TEST(gpu_half_attention)
+{
+    every(t, "in q f16[1,2,20,16]  in k f16[1,2,33,16]  in v f16[1,2,33,32]\ny = attention(q, k, v)\nout y", "attention", NULL, 2e-3);
+    every(t, "in q f16[2,4,17,32]  in k f16[2,2,64,32]  in v f16[2,2,64,32]\ny = attention(q, k, v) {scale=0.3}  z = relu(y)\nout z",
+          "attention", "acbd", 2e-3);
+    every(t, "in q bf16[1,1,70,48]  in k bf16[1,1,70,48]  in v bf16[1,1,70,48]\ny = attention(q, k, v) {causal=upper_left, softcap=3}\nout y",
+          "attention", NULL, 1e-2);
+    every(t, "in q f16[2,2,9,16]  in k f16[2,2,40,16]  in v f16[2,2,40,16]  in m f16[2,1,1,40]\ny = attention(q, k, v, m) {causal=lower_right}\nout y",
+          "attention", NULL, 2e-3);
+    every(t, "in q f16[1,2,9,16]  in k f16[1,2,7,16]  in v f16[1,2,7,16]  in m bool[9,7]\ny = attention(q, k, v, m) {causal=lower_right}\nout y",
+          "attention", NULL, 2e-3);
+    fast_every(t, &(fast_case){ .text = "sym s [1,40,90]\nin q f16[1,2,s,16]  in k f16[1,2,s,16]  in v f16[1,2,s,16]\n"
+                                        "y = attention(q, k, v) {causal=upper_left}\nout y",
+                                .root = "attention", .tol = 2e-3, .sym = 35, .n_point = 3 });
+}

@@ -71,6 +71,36 @@ hn_kv hn_loops_element(hn_lower *l, const hn_value *v, const hn_kv *at)
     return x;
 }
 
+static int stored_axis(const hn_value *v, int i)
+{
+    return v->layout.n ? v->layout.at[i].axis : i;
+}
+
+hn_kv hn_loops_place(hn_lower *l, const hn_value *v, const hn_kv *at)
+{
+    hn_kb *b = hn_lower_kb(l);
+    hn_kv stride[HN_MAX_RANK + 2], place = hn_kb_i(b, 0);
+    hn_lower_strides(l, v, stride);
+    for (int i = 0; i < v->type.rank; i++) place = hn_kb_add(b, place, hn_kb_mul(b, at[stored_axis(v, i)], stride[i]));
+    return place;
+}
+
+hn_kv hn_loops_stride(hn_lower *l, const hn_value *v, int axis)
+{
+    hn_kv stride[HN_MAX_RANK + 2];
+    hn_lower_strides(l, v, stride);
+    for (int i = 0; i < v->type.rank; i++)
+        if (stored_axis(v, i) == axis) return stride[i];
+    return hn_kb_i(hn_lower_kb(l), 0);
+}
+
+bool hn_loops_unblocked(const hn_value *v)
+{
+    for (int i = 0; i < v->layout.n; i++)
+        if (v->layout.at[i].block) return false;
+    return true;
+}
+
 static void cover_known(hn_kb *b, int64_t lo, int64_t hi, int most, void (*tile)(void *user, int places, hn_kv at), void *user)
 {
     const int64_t rest = (hi - lo) % most, whole = hi - rest;

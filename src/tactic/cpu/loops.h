@@ -15,6 +15,12 @@ int hn_loops_open(hn_lower *l, const hn_value *v, uint32_t axes, hn_kv *at);
 void hn_loops_close(hn_lower *l, int n);
 /** Element of v at an index of one entry an axis, lowered anew: nothing is remembered from before, nor for what follows. */
 hn_kv hn_loops_element(hn_lower *l, const hn_value *v, const hn_kv *at);
+/** Number of the stored element of v at an index of one entry an axis; v's layout has no blocks. */
+hn_kv hn_loops_place(hn_lower *l, const hn_value *v, const hn_kv *at);
+/** How far apart, in stored elements, neighbours along the axis are; v's layout has no blocks. */
+hn_kv hn_loops_stride(hn_lower *l, const hn_value *v, int axis);
+/** No axis of v is cut into blocks. */
+bool hn_loops_unblocked(const hn_value *v);
 /**
  * Cover the places [lo, hi) with tiles of `most` places. Where both ends are constants the rest has a tile of its own size; else the
  * last tile moves back over places that are done (tiles must store the same values twice), and fewer than `most` are done singly.

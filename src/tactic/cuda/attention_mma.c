@@ -1,0 +1,416 @@
+/* Attention on a GPU's matrix units, scores never in memory: a block takes rows of queries of one head, a warp 16 of them, and walks
+ * along the keys a tile at a time; the next tile of keys and values is copied while one is used.
+ *
+ *     s = q k' * scale, masked;   m' = max(m, rows of s);   p = e^(s - m');   o = o * e^(m - m') + p v;   l = l * e^(m - m') + rows of p
+ *
+ * What the product of queries and keys leaves in a thread's registers is what the product with the values wants there (kir.h).
+ */
+#include "tactic/cpu/loops.h"
+#include "tactic/cuda/mma.h"
+
+#include <math.h>
+
+enum { P_ROWS, P_KEYS };
+enum { Q, K, V, MASK };
+enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT };
+enum { ROWS_ZERO, ROWS_NAN, ROWS_GUARD };
+enum { CHUNK = HN_MMA_CHUNK, ELEMS = 8 /* of a chunk */, TILE = 16, MOST_WIDTH = 128, MOST_KEYS = 128, STAGES = 2 };
+
+/* The last axis lies densest, the others in any order. */
+static bool has_whole_rows(const hn_value *v)
+{
+    return hn_loops_unblocked(v) && hn_loops_dense_axis(v) == 3;
+}
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    const hn_node *n = r->root;
+    if (n->op != HN_OP_attention) return HN_FIT_OP;
+    const hn_dtype d = n->out[0]->type.dtype;
+    if ((d != HN_F16 && d != HN_BF16) || !hn_lower_can(r, n)) return HN_FIT_DTYPE;
+    for (int i = Q; i <= V; i++) {
+        const hn_value *v = hn_in(n, i);
+        if (v->type.dtype != d) return HN_FIT_DTYPE;
+        if (hn_region_operand(r, v) < 0) return HN_FIT_TOO_SMALL;
+        if (!has_whole_rows(v)) return HN_FIT_LAYOUT;
+        const hn_dim width = v->type.dim[3];
+        if (!hn_dim_is_const(width)) return HN_FIT_SYMBOLIC;
+        if (width % TILE || width > MOST_WIDTH || width < TILE) return HN_FIT_SHAPE;
+    }
+    return HN_FIT_YES;
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    (void)r, (void)t;
+    hn_space_add_list(ret, "rows", 4, (const int64_t[]){ 64, 32, 128, 16 });
+    hn_space_add_list(ret, "keys", 3, (const int64_t[]){ 64, 32, 128 });
+}
+
+/* Elements between lines in shared memory: an odd number of chunks apart, so that eight lines meet all banks. */
+static int64_t line_of(int64_t width)
+{
+    return width + ELEMS;
+}
+
+static int64_t shared_bytes(int64_t d, int64_t dv, int64_t keys)
+{
+    return STAGES * keys * (line_of(d) + line_of(dv)) * 2;
+}
+
+/* Queries, scores and results of a warp must fit its registers, tiles the shared memory, chunks of a tile the threads. */
+static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    enum { OTHER_REGISTERS = 60 };
+    const int64_t d = hn_in(r->root, Q)->type.dim[3], dv = hn_in(r->root, V)->type.dim[3], threads = p[P_ROWS] * 2;
+    if (d / 4 + dv / 2 + p[P_KEYS] / 2 + OTHER_REGISTERS > t->n_vreg) return false;
+    if (p[P_KEYS] * HN_MIN(d, dv) / ELEMS < threads) return false;
+    return shared_bytes(d, dv, p[P_KEYS]) <= t->shared_bytes - 1024;
+}
+
+/* A tile takes its products, its exponentials, or its share of the latency; blocks of a multiprocessor share the first two. */
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    enum { NS_FRAME = 1500, NS_TILE = 450, REGISTERS = 65536, CODE_AN_ELEMENT = 30 };
+    const hn_value *q = hn_in(r->root, Q), *k = hn_in(r->root, K), *y = r->root->out[0];
+    const double rows = (double)hn_region_opt(r, q->type.dim[2]), keys = (double)hn_region_opt(r, k->type.dim[2]);
+    const double d = (double)q->type.dim[3], dv = (double)y->type.dim[3];
+    const double heads = (double)hn_region_opt(r, q->type.dim[0]) * (double)hn_region_opt(r, q->type.dim[1]);
+    const double blocks = heads * ceil(rows / (double)p[P_ROWS]);
+    const double registers = 2 * (double)p[P_ROWS] * (d / 4 + dv / 2 + (double)p[P_KEYS] / 2 + 80);
+    const double room = fmax(1, fmin(floor(REGISTERS / registers),
+                                     floor((double)t->shared_bytes / (double)shared_bytes(q->type.dim[3], y->type.dim[3], p[P_KEYS]))));
+    const double side = fmin(room, ceil(blocks / t->n_core)), waves = fmax(1, blocks / (t->n_core * side));
+    double seen = hn_attr_i(r->root, "causal") ? 0.5 + 0.5 * fmin(1, (double)p[P_ROWS] / rows) : 1;
+    const double tiles = fmax(1, ceil(keys / (double)p[P_KEYS]) * seen), scores = (double)(p[P_ROWS] * p[P_KEYS]);
+    const double math = 2 * scores * (d + dv) / (hn_target_has(t, HN_FEAT_SM_90A) ? 1500 : 1700) + scores * CODE_AN_ELEMENT / 200;
+    const double ns = ceil(waves) * (NS_FRAME + tiles * fmax(NS_TILE, side * math));
+    return ns * t->n_core;
+}
+
+typedef struct att {
+    const hn_region *r;
+    const hn_value *q, *k, *v, *mask, *y;
+    hn_lower *l;
+    hn_kb *b;
+    int rows, keys, threads, ks, vs; /* ks, vs: shared arrays */
+    int64_t d, dv;
+    hn_dtype type;
+    hn_kv t;                        /* keys there are */
+    hn_kv batch, head, key_head, tid, lane;
+    hn_kv row[2], limit[2], live[2]; /* this thread's two rows of queries, and the keys each sees */
+    hn_kv query[MOST_WIDTH / TILE];
+    hn_kvar out[MOST_WIDTH / 8], top[2], sum[2];
+    hn_kv score[MOST_KEYS / 8]; /* then weights */
+} att;
+
+static hn_kv row_place(att *a, const hn_value *v, hn_kv head, hn_kv row)
+{
+    const hn_kv at[4] = { a->batch, head, row, hn_kb_i(a->b, 0) };
+    return hn_loops_place(a->l, v, at);
+}
+
+/* ---- tiles of keys and values into shared memory ---- */
+/* Rows past the last one arrive as zeros. */
+static void copy_rows(att *a, const hn_value *v, int shared, int64_t width, hn_kv first, hn_kv stage)
+{
+    hn_kb *b = a->b;
+    const int64_t chunks = width / ELEMS, all = a->keys * chunks;
+    const int from = hn_lower_in(a->l, hn_region_operand(a->r, v));
+    const hn_kv start = row_place(a, v, a->key_head, hn_kb_i(b, 0)), stride = hn_loops_stride(a->l, v, 2);
+    for (int64_t i = 0; i < all; i += a->threads) {
+        const hn_kv e = hn_kb_addi(b, a->tid, i), line = hn_kb_idiv(b, e, hn_kb_i(b, chunks));
+        const hn_kv col = hn_kb_muli(b, hn_kb_imod(b, e, hn_kb_i(b, chunks)), ELEMS), row = hn_kb_add(b, first, line);
+        hn_kv ok = hn_kb_lt(b, row, a->t);
+        const bool part = i + a->threads > all;
+        if (part) hn_kb_if(b, hn_kb_lt(b, e, hn_kb_i(b, all)));
+        const hn_kv to = hn_kb_add(b, hn_kb_add(b, stage, hn_kb_muli(b, line, line_of(width))), col);
+        hn_kb_copy(b, shared, to, from, hn_kb_add(b, start, hn_kb_add(b, hn_kb_mul(b, row, stride), col)), CHUNK, ok);
+        if (part) hn_kb_end(b);
+    }
+}
+
+static void copy_tile(att *a, hn_kv tile, hn_kv tiles)
+{
+    hn_kb *b = a->b;
+    const hn_kv first = hn_kb_muli(b, tile, a->keys), turn = hn_kb_imod(b, tile, hn_kb_i(b, STAGES));
+    hn_kb_if(b, hn_kb_lt(b, tile, tiles));
+    copy_rows(a, a->k, a->ks, a->d, first, hn_kb_muli(b, turn, a->keys * line_of(a->d)));
+    copy_rows(a, a->v, a->vs, a->dv, first, hn_kb_muli(b, turn, a->keys * line_of(a->dv)));
+    hn_kb_end(b);
+    hn_kb_commit(b);
+}
+
+/* ---- queries in registers ---- */
+static void load_queries(att *a)
+{
+    hn_kb *b = a->b;
+    const int from = hn_lower_in(a->l, hn_region_operand(a->r, a->q));
+    const hn_kv pair = hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2);
+    hn_kv at[2];
+    for (int i = 0; i < 2; i++) at[i] = hn_kb_add(b, row_place(a, a->q, a->head, a->row[i]), pair);
+    for (int s = 0; s < a->d / TILE; s++) {
+        hn_kv words = hn_kb_int(b, HN_U32, 4, 0);
+        for (int w = 0; w < 4; w++)
+            words = hn_kb_insert(b, words, hn_kb_load_as(b, from, hn_kb_addi(b, at[w % 2], s * TILE + w / 2 * 8), HN_U32, 1, HN_KV_NONE), w);
+        a->query[s] = words;
+    }
+}
+
+/* ---- scores ---- */
+static hn_kv quarter(att *a, bool high)
+{
+    hn_kb *b = a->b;
+    const hn_kv q = hn_kb_idiv(b, a->lane, hn_kb_i(b, 8)), two = hn_kb_i(b, 2);
+    return high ? hn_kb_idiv(b, q, two) : hn_kb_imod(b, q, two);
+}
+
+static void multiply_keys(att *a, hn_kv stage)
+{
+    hn_kb *b = a->b;
+    const hn_kv line = hn_kb_add(b, hn_kb_muli(b, quarter(a, true), 8), hn_kb_imod(b, a->lane, hn_kb_i(b, 8)));
+    const hn_kv at = hn_kb_add(b, hn_kb_add(b, stage, hn_kb_muli(b, line, line_of(a->d))), hn_kb_muli(b, quarter(a, false), ELEMS));
+    for (int j = 0; j < a->keys / 8; j += 2) {
+        hn_kv x[2] = { hn_kb_float(b, HN_F32, 4, 0), hn_kb_float(b, HN_F32, 4, 0) };
+        for (int s = 0; s < a->d / TILE; s++) {
+            const hn_kv two = hn_kb_ldmatrix(b, a->ks, hn_kb_addi(b, at, 8 * j * line_of(a->d) + s * TILE), 4, false);
+            for (int h = 0; h < 2; h++) x[h] = hn_kb_mma(b, a->type, a->query[s], hn_kb_slice(b, two, 2 * h, 2), x[h]);
+        }
+        a->score[j] = x[0];
+        a->score[j + 1] = x[1];
+    }
+}
+
+static hn_kv mask_at(att *a, int i, hn_kv key, hn_kv on)
+{
+    hn_kb *b = a->b;
+    const hn_tdesc *t = &a->mask->type;
+    const hn_kv full[4] = { a->batch, a->head, a->row[i], key };
+    hn_kv at[4];
+    hn_kidx idx;
+    for (int k = 0; k < t->rank; k++) at[k] = t->dim[k] == 1 ? hn_kb_i(b, 0) : full[4 - t->rank + k];
+    hn_kidx_init(&idx, t->rank, at);
+    hn_lower_forget(a->l);
+    const hn_kv x = hn_lower_value(a->l, a->mask, &idx, on);
+    hn_lower_forget(a->l);
+    return x;
+}
+
+/* Every key is seen, whole tiles of them. */
+static bool sees_all(const att *a)
+{
+    const hn_dim t = a->k->type.dim[2];
+    return !hn_attr_i(a->r->root, "causal") && hn_dim_is_const(t) && t % a->keys == 0;
+}
+
+/* One score: row i of this thread's two. */
+static hn_kv finish_score(att *a, int i, hn_kv key, hn_kv x)
+{
+    hn_kb *b = a->b;
+    const bool all = sees_all(a);
+    const hn_kv on = all ? HN_KV_NONE : hn_kb_lt(b, key, a->limit[i]);
+    if (a->mask) {
+        const hn_kv m = mask_at(a, i, key, on);
+        x = a->mask->type.dtype == HN_BOOL ? hn_kb_select(b, m, x, hn_kb_f(b, (float)hn_attr_f(a->r->root, "hide"))) : hn_kb_add(b, x, m);
+    }
+    return all ? x : hn_kb_select(b, on, x, hn_kb_f(b, -__builtin_inff()));
+}
+
+static void finish_scores(att *a, hn_kv first)
+{
+    hn_kb *b = a->b;
+    const double cap = hn_attr_f(a->r->root, "softcap"), given = hn_attr_f(a->r->root, "scale");
+    const hn_kv scale = hn_kb_float(b, HN_F32, 4, given != 0 ? given : 1 / sqrt((double)a->d)), most = hn_kb_float(b, HN_F32, 4, cap);
+    const hn_kv pair = hn_kb_add(b, first, hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2));
+    for (int j = 0; j < a->keys / 8; j++) {
+        hn_kv x = hn_kb_mul(b, a->score[j], scale);
+        if (cap != 0) x = hn_kb_mul(b, hn_kb_math(b, HN_KMATH_TANH, hn_kb_div(b, x, most)), most);
+        for (int i = 0; i < 4 && (a->mask || !sees_all(a)); i++) {
+            const hn_kv key = hn_kb_addi(b, pair, 8 * j + i % 2);
+            x = hn_kb_insert(b, x, finish_score(a, i / 2, key, hn_kb_extract(b, x, i)), i);
+        }
+        a->score[j] = x;
+    }
+}
+
+/* ---- weights ---- */
+/* Of row i: what `op` makes of all its scores in this tile. Four threads hold a row. */
+static hn_kv across_row(att *a, int i, hn_kop op)
+{
+    hn_kb *b = a->b;
+    hn_kv x = HN_KV_NONE;
+    for (int j = 0; j < a->keys / 8; j++)
+        for (int k = 0; k < 2; k++) {
+            const hn_kv e = hn_kb_extract(b, a->score[j], 2 * i + k);
+            x = hn_kv_is(x) ? hn_kb_bin(b, op, x, e) : e;
+        }
+    return x;
+}
+
+static hn_kv over_quad(hn_kb *b, hn_kop op, hn_kv x)
+{
+    for (int mask = 1; mask <= 2; mask *= 2) x = hn_kb_bin(b, op, x, hn_kb_shfl_xor(b, x, mask));
+    return x;
+}
+
+/* One number of each row where lanes 0, 1 are the first row's and 2, 3 the second's. */
+static hn_kv by_lanes(hn_kb *b, const hn_kv *x)
+{
+    hn_kv v = hn_kb_splat(b, x[0], 4);
+    for (int i = 2; i < 4; i++) v = hn_kb_insert(b, v, x[1], i);
+    return v;
+}
+
+/* Scores become weights; what was summed so far shrinks to the new maximum. A row that has seen no key yet has none: taking 0 off
+ * leaves weights of 0. */
+static void weigh(att *a)
+{
+    hn_kb *b = a->b;
+    hn_kv off[2], shrink[2];
+    const hn_kv least = hn_kb_f(b, -__builtin_inff());
+    for (int i = 0; i < 2; i++) {
+        const hn_kv old = hn_kb_get(b, a->top[i]), now = hn_kb_max(b, old, over_quad(b, HN_KOP_MAX, across_row(a, i, HN_KOP_MAX)));
+        off[i] = hn_kb_select(b, hn_kb_eq(b, now, least), hn_kb_f(b, 0), now);
+        shrink[i] = hn_kb_math(b, HN_KMATH_EXP, hn_kb_sub(b, old, off[i]));
+        hn_kb_set(b, a->top[i], now);
+    }
+    const hn_kv offs = by_lanes(b, off), shrinks = by_lanes(b, shrink);
+    for (int j = 0; j < a->keys / 8; j++) a->score[j] = hn_kb_math(b, HN_KMATH_EXP, hn_kb_sub(b, a->score[j], offs));
+    for (int i = 0; i < 2; i++)
+        hn_kb_set(b, a->sum[i], hn_kb_fma(b, hn_kb_get(b, a->sum[i]), shrink[i], across_row(a, i, HN_KOP_ADD)));
+    for (int n = 0; n < a->dv / 8; n++) hn_kb_set(b, a->out[n], hn_kb_mul(b, hn_kb_get(b, a->out[n]), shrinks));
+}
+
+/* Words of the left operand from two tiles of weights beside each other. */
+static hn_kv weight_words(att *a, int s)
+{
+    hn_kb *b = a->b;
+    const hn_kv both = hn_kb_concat(b, a->score[2 * s], a->score[2 * s + 1]);
+    return hn_kb_bitcast(b, hn_kb_half(b, both, a->type), HN_U32, 4);
+}
+
+static void multiply_values(att *a, hn_kv stage)
+{
+    hn_kb *b = a->b;
+    const hn_kv line = hn_kb_add(b, hn_kb_muli(b, quarter(a, false), 8), hn_kb_imod(b, a->lane, hn_kb_i(b, 8)));
+    const hn_kv at = hn_kb_add(b, hn_kb_add(b, stage, hn_kb_muli(b, line, line_of(a->dv))), hn_kb_muli(b, quarter(a, true), ELEMS));
+    for (int s = 0; s < a->keys / TILE; s++) {
+        const hn_kv w = weight_words(a, s);
+        for (int n = 0; n < a->dv / 8; n += 2) {
+            const hn_kv two = hn_kb_ldmatrix(b, a->vs, hn_kb_addi(b, at, s * TILE * line_of(a->dv) + 8 * n), 4, true);
+            for (int h = 0; h < 2; h++)
+                hn_kb_set(b, a->out[n + h], hn_kb_mma(b, a->type, w, hn_kb_slice(b, two, 2 * h, 2), hn_kb_get(b, a->out[n + h])));
+        }
+    }
+}
+
+/* ---- results ---- */
+static void store_row(att *a, int i)
+{
+    hn_kb *b = a->b;
+    const int64_t rows = hn_attr_i(a->r->root, "rows");
+    const hn_kv sum = over_quad(b, HN_KOP_ADD, hn_kb_get(b, a->sum[i])), zero = hn_kb_f(b, 0), none = hn_kb_eq(b, sum, zero);
+    const hn_kv factor = hn_kb_select(b, none, rows == ROWS_NAN ? hn_kb_f(b, __builtin_nanf("")) : zero, hn_kb_div(b, hn_kb_f(b, 1), sum));
+    const hn_kv undefined = hn_kb_ne(b, sum, sum), col = hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2);
+    hn_kb_if(b, a->live[i]);
+    for (int n = 0; n < a->dv / 8; n++) {
+        const hn_kv at[4] = { a->batch, a->head, a->row[i], hn_kb_addi(b, col, 8 * n) };
+        hn_kv x = hn_kb_mul(b, hn_kb_slice(b, hn_kb_get(b, a->out[n]), 2 * i, 2), hn_kb_splat(b, factor, 2));
+        if (rows == ROWS_GUARD) x = hn_kb_select(b, undefined, hn_kb_like(b, x, 0), x);
+        hn_kidx idx;
+        hn_kidx_init(&idx, 4, at);
+        hn_kidx_vector(&idx, 3, 2);
+        idx.aligned = true;
+        hn_lower_seed(a->l, a->y, x);
+        hn_lower_store(a->l, &idx, HN_KV_NONE);
+    }
+    hn_kb_end(b);
+}
+
+/* ---- the frame ---- */
+static hn_kv limit_of(att *a, hn_kv row)
+{
+    hn_kb *b = a->b;
+    const int64_t how = hn_attr_i(a->r->root, "causal");
+    if (how == NO_CAUSAL) return a->t;
+    hn_kv n = hn_kb_addi(b, row, 1);
+    if (how == LOWER_RIGHT) n = hn_kb_add(b, n, hn_kb_sub(b, a->t, hn_lower_dim(a->l, a->q->type.dim[2])));
+    return hn_kb_max(b, hn_kb_min(b, n, a->t), hn_kb_i(b, 0));
+}
+
+/* Opens the block; yields how many tiles of keys its last row sees. Rows past the last query repeat it and store nothing. */
+static hn_kv open_block(att *a)
+{
+    hn_kb *b = a->b;
+    hn_symtab *syms = a->r->g->syms;
+    const hn_dim tiles_dim = hn_dim_ceildiv(syms, a->q->type.dim[2], a->rows);
+    const hn_dim lines = hn_dim_mul(syms, a->q->type.dim[0], a->q->type.dim[1]);
+    const hn_kv tiles = hn_lower_dim(a->l, tiles_dim), blocks = hn_lower_dim(a->l, hn_dim_mul(syms, lines, tiles_dim));
+    const hn_kv heads = hn_lower_dim(a->l, a->q->type.dim[1]), key_heads = hn_lower_dim(a->l, a->k->type.dim[1]), one = hn_kb_i(b, 1);
+    const hn_kv last = hn_kb_addi(b, hn_lower_dim(a->l, a->q->type.dim[2]), -1);
+    a->t = hn_lower_dim(a->l, a->k->type.dim[2]);
+    const hn_kv block = hn_kb_grid(b, 0, hn_kb_ext(b, blocks, 1)), line = hn_kb_idiv(b, block, tiles);
+    a->tid = hn_kb_threads(b, 0, a->threads);
+    a->lane = hn_kb_imod(b, a->tid, hn_kb_i(b, 32));
+    a->batch = hn_kb_idiv(b, line, heads);
+    a->head = hn_kb_imod(b, line, heads);
+    a->key_head = hn_kb_idiv(b, a->head, hn_kb_max(b, hn_kb_idiv(b, heads, hn_kb_max(b, key_heads, one)), one));
+    const hn_kv first = hn_kb_muli(b, hn_kb_imod(b, block, tiles), a->rows);
+    for (int i = 0; i < 2; i++) {
+        const hn_kv own = hn_kb_add(b, hn_kb_muli(b, hn_kb_idiv(b, a->tid, hn_kb_i(b, 32)), TILE), hn_kb_idiv(b, a->lane, hn_kb_i(b, 4)));
+        const hn_kv row = hn_kb_addi(b, hn_kb_add(b, first, own), 8 * i);
+        a->live[i] = hn_kb_le(b, row, last);
+        a->row[i] = hn_kb_min(b, row, last);
+        a->limit[i] = limit_of(a, a->row[i]);
+    }
+    const hn_kv most = limit_of(a, hn_kb_min(b, hn_kb_addi(b, first, a->rows - 1), last));
+    return hn_kb_idiv(b, hn_kb_addi(b, most, a->keys - 1), hn_kb_i(b, a->keys));
+}
+
+static void walk_keys(att *a, hn_kv tiles)
+{
+    hn_kb *b = a->b;
+    copy_tile(a, hn_kb_i(b, 0), tiles);
+    const hn_kv tile = hn_kb_forn(b, tiles), turn = hn_kb_imod(b, tile, hn_kb_i(b, STAGES));
+    hn_kb_await(b, 0);
+    hn_kb_barrier(b);
+    copy_tile(a, hn_kb_addi(b, tile, 1), tiles);
+    multiply_keys(a, hn_kb_muli(b, turn, a->keys * line_of(a->d)));
+    finish_scores(a, hn_kb_muli(b, tile, a->keys));
+    weigh(a);
+    multiply_values(a, hn_kb_muli(b, turn, a->keys * line_of(a->dv)));
+    hn_kb_end(b);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    hn_kb *b = hn_kb_new(ret->arena, "attention_half_mma__cuda");
+    hn_lower *l = hn_lower_new(ret->arena, b, r, t);
+    if (!b || !l) return HN_NOMEM(dg);
+    att a = { .r = r, .q = hn_in(r->root, Q), .k = hn_in(r->root, K), .v = hn_in(r->root, V), .mask = hn_in(r->root, MASK),
+              .y = r->root->out[0], .l = l, .b = b, .rows = (int)p[P_ROWS], .keys = (int)p[P_KEYS], .threads = (int)p[P_ROWS] * 2 };
+    a.type = a.y->type.dtype;
+    a.d = a.q->type.dim[3];
+    a.dv = a.v->type.dim[3];
+    a.ks = hn_kb_shared(b, "keys", a.type, STAGES * a.keys * line_of(a.d));
+    a.vs = hn_kb_shared(b, "values", a.type, STAGES * a.keys * line_of(a.dv));
+    const hn_kv tiles = open_block(&a);
+    load_queries(&a);
+    for (int i = 0; i < 2; i++) {
+        a.top[i] = hn_kb_var(b, hn_kb_f(b, -__builtin_inff()));
+        a.sum[i] = hn_kb_var(b, hn_kb_f(b, 0));
+    }
+    for (int n = 0; n < a.dv / 8; n++) a.out[n] = hn_kb_var(b, hn_kb_float(b, HN_F32, 4, 0));
+    walk_keys(&a, tiles);
+    for (int i = 0; i < 2; i++) store_row(&a, i);
+    hn_kb_end(b);
+    hn_kb_end(b);
+    return hn_lower_finish_whole(l, ret, dg);
+}
+
+const hn_tactic_def hn_tactic_attention_half_mma__cuda = {
+    .name = "attention_half_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .source = HN_KNOB_tactic_attention,
+};

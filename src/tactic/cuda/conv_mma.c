@@ -1,0 +1,273 @@
+/* Convolutions on a GPU's matrix units as products: m are pixels of the result, n output channels of a group, k taps by input
+ * channels, channels fastest. Images stored channels last are copied a chunk of channels at a time, padding arriving as zeros;
+ * other images, and what is fused before, are computed a chunk at a time. Weights are stored [group][n][k] when building. */
+#include "tactic/cpu/loops.h"
+#include "tactic/cuda/mma.h"
+
+#include <string.h>
+
+enum { MAX_SLOT = 16 };
+
+typedef struct image {
+    hn_lower *l;
+    const hn_region *r;
+    const hn_value *x, *w, *bias, *y;
+    hn_loops_window win;
+    hn_dtype type;
+    int64_t groups, columns, channels, taps; /* columns and channels of a group */
+    int64_t depth, row;                      /* taps * channels; elements of a row of packed weights */
+    bool checked[HN_MAX_RANK];               /* taps along this axis may fall outside */
+    hn_kv corner[MAX_SLOT][HN_MAX_RANK], base[MAX_SLOT], live[MAX_SLOT]; /* of x: index of the first tap */
+    hn_kv w_base[MAX_SLOT], w_live[MAX_SLOT];
+} image;
+
+static void image_of(const hn_region *r, image *c)
+{
+    *c = (image){ .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0],
+                  .groups = hn_attr_i(r->root, "group"), .taps = 1 };
+    c->type = c->w->type.dtype;
+    hn_loops_window_of(r->root, &c->win);
+    for (int a = 2; a < c->w->type.rank; a++) c->taps *= c->w->type.dim[a];
+    c->columns = c->w->type.dim[0] / c->groups;
+    c->channels = c->w->type.dim[1];
+    c->depth = c->taps * c->channels;
+    const int elems = hn_mma_elems(c->type);
+    c->row = (c->depth + elems - 1) / elems * elems;
+    int n_end;
+    const int64_t *end = hn_attr_is(r->root, "pad_end", &n_end);
+    for (int s = 0; s < c->win.n; s++) c->checked[s] = c->w->type.dim[s + 2] != 1 || c->win.pad[s] != 0 || (s < n_end && end[s] != 0);
+}
+
+static hn_fit fits(const hn_region *r, hn_dtype one, hn_dtype other)
+{
+    enum { LEAST_COLUMNS = 8 };
+    const hn_node *n = r->root;
+    if (n->op != HN_OP_conv) return HN_FIT_OP;
+    const hn_value *w = hn_in(n, 1);
+    const hn_dtype t = hn_in(n, 0)->type.dtype;
+    if ((t != one && t != other) || w->type.dtype != t || hn_lower_compute_type(n->out[0]->type.dtype) != HN_F32 || !hn_lower_can(r, n))
+        return HN_FIT_DTYPE;
+    for (int a = 0; a < w->type.rank; a++)
+        if (!hn_dim_is_const(w->type.dim[a])) return HN_FIT_SYMBOLIC;
+    const int operand = hn_region_operand(r, w);
+    if (operand < 0 || !r->data[operand]) return HN_FIT_NOT_CONST;
+    if (!hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
+    return w->type.dim[0] / hn_attr_i(n, "group") < LEAST_COLUMNS ? HN_FIT_TOO_SMALL : HN_FIT_YES;
+}
+
+static hn_fit fits_half(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    return fits(r, HN_F16, HN_BF16);
+}
+
+static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    return fits(r, HN_F32, HN_F32);
+}
+
+/* Every chunk of k is channels of one tap, which lie together. */
+static bool is_copied(const image *c)
+{
+    return hn_region_operand(c->r, c->x) >= 0 && hn_loops_unblocked(c->x) && hn_loops_dense_axis(c->x) == 1 &&
+           c->channels % hn_mma_elems(c->type) == 0;
+}
+
+/* Pixels of the result: every axis but the channels'. */
+static uint32_t pixel_axes(const hn_value *y)
+{
+    return hn_loops_all(y) & ~2u;
+}
+
+static void size_of(const hn_region *r, hn_mma_size *ret)
+{
+    image c;
+    hn_work w;
+    image_of(r, &c);
+    hn_region_work(r, &w);
+    *ret = (hn_mma_size){ .type = c.type, .groups = (double)c.groups, .m = 1, .n = (double)c.columns, .k = (double)c.depth,
+                          .bytes = w.bytes, .computed = { !is_copied(&c), false } };
+    for (int a = 0; a < c.y->type.rank; a++)
+        if (a != 1) ret->m *= (double)hn_region_opt(r, c.y->type.dim[a]);
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    (void)r, (void)t;
+    hn_mma_space(ret);
+}
+
+static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_mma_size s;
+    size_of(r, &s);
+    return hn_mma_legal(t, &s, p);
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_mma_size s;
+    size_of(r, &s);
+    return hn_mma_cost(t, &s, p);
+}
+
+/* ---- the image ---- */
+static void begin_x(void *user, int slot, hn_kv g, hn_kv m)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv at[HN_MAX_RANK];
+    const hn_kv pixels = hn_lower_dim(c->l, hn_loops_extent(c->r, c->y, pixel_axes(c->y)));
+    c->live[slot] = hn_kb_lt(b, m, pixels);
+    hn_loops_split(c->l, c->y, pixel_axes(c->y), m, at);
+    at[1] = hn_kb_muli(b, g, c->channels);
+    for (int s = 0; s < c->win.n; s++) {
+        at[s + 2] = hn_kb_sub(b, hn_kb_muli(b, at[s + 2], c->win.stride[s]), hn_lower_dim(c->l, c->win.pad[s]));
+        c->corner[slot][s] = at[s + 2];
+    }
+    c->base[slot] = hn_loops_place(c->l, c->x, at);
+}
+
+/* Index of a tap along each spatial axis. */
+static void tap_at(const image *c, hn_kv tap, hn_kv *ret)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    for (int s = c->win.n - 1; s >= 0; s--) {
+        const hn_kv n = hn_kb_i(b, c->w->type.dim[s + 2]);
+        ret[s] = hn_kb_muli(b, s ? hn_kb_imod(b, tap, n) : tap, c->win.dilation[s]);
+        tap = hn_kb_idiv(b, tap, n);
+    }
+}
+
+static hn_kv place_x(void *user, int slot, hn_kv k, hn_kv *ok)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    const hn_kv channels = hn_kb_i(b, c->channels), channel = c->taps == 1 ? k : hn_kb_imod(b, k, channels);
+    hn_kv at = hn_kb_add(b, c->base[slot], channel), tap[HN_MAX_RANK];
+    *ok = hn_kb_and(b, c->live[slot], hn_kb_lt(b, k, hn_kb_i(b, c->depth)));
+    tap_at(c, c->taps == 1 ? hn_kb_i(b, 0) : hn_kb_idiv(b, k, channels), tap);
+    for (int s = 0; s < c->win.n; s++) {
+        if (c->w->type.dim[s + 2] != 1) at = hn_kb_add(b, at, hn_kb_mul(b, tap[s], hn_loops_stride(c->l, c->x, s + 2)));
+        if (!c->checked[s]) continue;
+        const hn_kv i = hn_kb_add(b, c->corner[slot][s], tap[s]);
+        *ok = hn_kb_and(b, *ok, hn_kb_and(b, hn_kb_ge(b, i, hn_kb_i(b, 0)), hn_kb_lt(b, i, hn_lower_dim(c->l, c->x->type.dim[s + 2]))));
+    }
+    return at;
+}
+
+/* One element: where there is no tap, or nothing but padding, zero whatever is fused before. */
+static hn_kv element_x(const image *c, hn_kv g, const hn_kv *pixel, hn_kv k, hn_kv ok)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK];
+    hn_kidx idx;
+    const hn_kv channels = hn_kb_i(b, c->channels);
+    ok = hn_kb_and(b, ok, hn_kb_lt(b, k, hn_kb_i(b, c->depth)));
+    hn_loops_split(c->l, c->w, hn_loops_all(c->w) & ~3u, hn_kb_idiv(b, k, channels), tap);
+    at[0] = pixel[0];
+    at[1] = hn_kb_add(b, hn_kb_muli(b, g, c->channels), hn_kb_imod(b, k, channels));
+    const hn_kv in = hn_loops_tap(c->l, &c->win, c->x, pixel, tap, at);
+    if (hn_kv_is(in)) ok = hn_kb_and(b, ok, in);
+    hn_kidx_init(&idx, c->x->type.rank, at);
+    return hn_kb_select(b, ok, hn_lower_value(c->l, c->x, &idx, ok), hn_kb_f(b, 0));
+}
+
+static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv pixel[HN_MAX_RANK], x = hn_kb_float(b, HN_F32, elems, 0);
+    hn_loops_split(c->l, c->y, pixel_axes(c->y), m, pixel);
+    for (int i = 0; i < elems; i++) {
+        hn_lower_forget(c->l);
+        x = hn_kb_insert(b, x, element_x(c, g, pixel, hn_kb_addi(b, k, i), ok), i);
+    }
+    return x;
+}
+
+/* ---- weights ---- */
+static void begin_w(void *user, int slot, hn_kv g, hn_kv n)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    c->w_live[slot] = hn_kb_lt(b, n, hn_kb_i(b, c->columns));
+    c->w_base[slot] = hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, g, c->columns), n), c->row);
+}
+
+static hn_kv place_w(void *user, int slot, hn_kv k, hn_kv *ok)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    *ok = hn_kb_and(b, c->w_live[slot], hn_kb_lt(b, k, hn_kb_i(b, c->row)));
+    return hn_kb_add(b, c->w_base[slot], k);
+}
+
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
+{
+    (void)t, (void)p, (void)i, (void)dg;
+    image c;
+    image_of(r, &c);
+    const uint8_t *src = r->data[hn_region_operand(r, c.w)]->at;
+    const size_t size = (size_t)hn_dtype_bits(c.type) / 8;
+    uint8_t *at = dst;
+    for (int64_t n = 0; n < c.groups * c.columns; n++)
+        for (int64_t k = 0; k < c.row; k++, at += size) {
+            if (k < c.depth) memcpy(at, src + (size_t)((n * c.channels + k % c.channels) * c.taps + k / c.channels) * size, size);
+            else memset(at, 0, size);
+        }
+    return HONE_OK;
+}
+
+/* ---- the kernel ---- */
+static void index_y(void *user, hn_lower *l, hn_kv g, hn_kv m, hn_kv n, hn_kv *at)
+{
+    const image *c = user;
+    hn_kb *b = hn_lower_kb(l);
+    hn_loops_split(l, c->y, pixel_axes(c->y), m, at);
+    at[1] = c->groups == 1 ? n : hn_kb_add(b, hn_kb_muli(b, g, c->columns), n);
+}
+
+static void start(void *user, hn_lower *l, int which, hn_mma *d)
+{
+    image *c = user;
+    c->l = l;
+    d->type = c->type;
+    d->groups = c->groups;
+    d->m = hn_loops_extent(c->r, c->y, pixel_axes(c->y));
+    d->n = c->columns;
+    d->k = c->depth;
+    d->y = c->y;
+    d->bias = c->bias;
+    d->n_axis = 1;
+    d->user = c;
+    d->index = index_y;
+    if (which) return;
+    d->a = (hn_mma_operand){ .user = c, .buf = is_copied(c) ? hn_lower_in(l, hn_region_operand(c->r, c->x)) : -1,
+                             .row_fast = hn_loops_dense_axis(c->x) != 1, .begin = begin_x, .place = place_x, .chunk = chunk_x };
+    d->b = (hn_mma_operand){ .user = c, .buf = hn_lower_blob(l, 0, c->type), .begin = begin_w, .place = place_w };
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    image c;
+    image_of(r, &c);
+    const hn_mma_maker how = { .user = &c, .start = start, .name = c.type == HN_F32 ? "conv_tf32_mma__cuda" : "conv_half_mma__cuda" };
+    const hn_blob blob = { .operand = hn_region_operand(r, c.w),
+                           .recipe = hn_arena_printf(ret->arena, "conv_mma_k%lld", (long long)c.row),
+                           .bytes = (size_t)hn_dtype_bytes(c.type, c.groups * c.columns * c.row) };
+    if (!hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+    return hn_mma_emit(&how, r, t, p, ret, dg);
+}
+
+const hn_tactic_def hn_tactic_conv_half_mma__cuda = {
+    .name = "conv_half_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+};
+
+const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
+    .name = "conv_tf32_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .changes_numbers = true, .source = HN_KNOB_math_tf32,
+};

@@ -1,0 +1,71 @@
+/* Matrix products on a GPU's matrix units: blocks of warps, operands through shared memory in stages that arrive while others are
+ * multiplied, sums in registers.
+ *
+ * A chunk is 16 bytes: of k at one row ([row][k], rows are m of a and n of b), or of rows at one k where the operand is `turned`
+ * ([k][row]). Chunks lie in shared memory where swizzling puts them, so that neither copying nor reading meets a bank twice.
+ */
+#ifndef HN_TACTIC_CUDA_MMA_H
+#define HN_TACTIC_CUDA_MMA_H
+
+#include "tactic/lower.h"
+
+enum { HN_MMA_CHUNK = 16 };
+
+/** Parameters of a tactic, in this order. */
+enum { HN_MMA_BM, HN_MMA_BN, HN_MMA_BK, HN_MMA_STAGES, HN_MMA_WARPS, HN_MMA_SPLIT };
+
+typedef struct hn_mma_operand {
+    void *user;
+    int buf;     /* whose chunks are copied as they lie; -1: chunk() computes them */
+    bool turned; /* for copied chunks */
+    bool row_fast; /* for computed ones: neighbouring threads take neighbouring rows, rather than k */
+    /** Once, before the loop over k: the place of chunk number `slot` of this thread, k apart. g: group. */
+    void (*begin)(void *user, int slot, hn_kv g, hn_kv row);
+    /** Element of buf where the chunk at k starts; *ok false: it is zeros. */
+    hn_kv (*place)(void *user, int slot, hn_kv k, hn_kv *ok);
+    /** `elems` elements from k on, f32; zeros outside, and nothing is touched where `ok` is false. */
+    hn_kv (*chunk)(void *user, hn_kv g, hn_kv row, hn_kv k, int elems, hn_kv ok);
+} hn_mma_operand;
+
+/** y[g][m][n] = sum over k of a[g][m][k] * b[g][n][k] (+ bias[n]); then whatever the region fuses behind. */
+typedef struct hn_mma {
+    hn_lower *l;
+    const hn_region *r;
+    const hn_target *t;
+    hn_dtype type; /* of what is multiplied: F16, BF16, or F32, which is rounded to tf32 */
+    hn_dim groups, m, n, k;
+    hn_mma_operand a, b;
+    const hn_value *y, *bias; /* bias: one element an n of all groups, or NULL */
+    int n_axis;               /* of y: along which n runs */
+    void *user;
+    void (*index)(void *user, hn_lower *l, hn_kv g, hn_kv m, hn_kv n, hn_kv *at); /* into y */
+} hn_mma;
+
+/** Elements of a chunk. */
+int hn_mma_elems(hn_dtype type);
+
+/**
+ * Emit the product, and where it is split a second launch that adds the parts.
+ *
+ * start() begins a kernel: it declares buffers and fills the lowering, operands and callbacks of `ret`, for launch `which`
+ * (0: the product, 1: the sum of the parts, which needs no operands).
+ */
+typedef struct hn_mma_maker {
+    void *user;
+    void (*start)(void *user, hn_lower *l, int which, hn_mma *ret);
+    const char *name;
+} hn_mma_maker;
+hone_status hn_mma_emit(const hn_mma_maker *how, const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg);
+
+/** Extents of a product at the symbols' opt values. */
+typedef struct hn_mma_size {
+    hn_dtype type;
+    double groups, m, n, k;
+    double bytes;      /* moved at least */
+    bool computed[2];  /* a, b: chunks are computed */
+} hn_mma_size;
+void hn_mma_space(hn_space *ret);
+bool hn_mma_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p);
+double hn_mma_cost(const hn_target *t, const hn_mma_size *s, const int64_t *p);
+
+#endif
