@@ -33,7 +33,7 @@ def one_row(model, threads, args, want):
     try:
         start_ours(model, threads, args, work, files, row, racers, outputs)
         start_peers(model, threads, args, work, files, row, racers, outputs, want)
-        blocks, fallen = contest.race(racers, args.rounds)
+        blocks, fallen = contest.race(racers, args.rounds, renewed=["ours"])
     finally:
         for c in racers:
             c.close()

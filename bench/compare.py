@@ -37,7 +37,7 @@ def run_model(model, threads, peers, engines, rounds, work, reference=None):
     want, kind = reference, "float64"
     if want is None and "outputs" in out.get("ort", {}):
         want, kind = out["ort"]["outputs"], "ort"
-    blocks, fallen = contest.race([c for c in racers if "error" not in out[c.name]], rounds)
+    blocks, fallen = contest.race([c for c in racers if "error" not in out[c.name]], rounds, renewed=engines)
     for c in racers:
         c.close()
     for name, row in out.items():

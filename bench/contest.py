@@ -3,6 +3,8 @@
 Method: every contestant loads its model in its own process. Blocks of 0.4 s alternate between them, with 50 ms of
 rest between blocks; the first call of a block is dropped. The order turns round by one each round, so that no
 contestant always follows the same other. In one process the peers' spinning workers slow each other by up to 2x.
+Engines of ours are loaded anew in a fresh process each round: where memory happens to lie moves a whole process by a
+percent or so, which more blocks of that process never average out. Peers take seconds to load and keep theirs.
 
 A contestant's figure is the median over rounds of the block medians. Two are compared by the ratio of their block
 medians within each round: geometric mean, and a 95% interval from a bootstrap over rounds.
@@ -31,11 +33,29 @@ class Contestant:
     """A worker process that speaks the protocol of docs/benchmarking.md."""
 
     def __init__(self, name, argv, cwd=None):
-        self.name = name
+        self.name, self.argv, self.cwd = name, argv, cwd
+        self.start()
+
+    def start(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "KMP_", "MKL_"))}
-        self.proc = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.proc = subprocess.Popen(self.argv, cwd=self.cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.DEVNULL)
         self.pending = b""
+
+    def prepare(self, files, **load):
+        """Load and take inputs; closed when either is refused."""
+        try:
+            self.load, self.first = self.ask(cmd="load", **load), self.ask(cmd="inputs", files=files)
+        except ContestError:
+            self.close()
+            raise
+        self.again = lambda: self.prepare(files, **load)
+
+    def renew(self):
+        """A fresh process in the state that prepare() left."""
+        self.close()
+        self.start()
+        self.again()
 
     def ask(self, timeout=120, **cmd):
         """One command, one answer; raises ContestError on refusal, death or silence."""
@@ -90,8 +110,11 @@ class Contestant:
         self.close()
 
 
-def race(contestants, rounds, block_s=BLOCK_S, rest_s=REST_S):
-    """Alternate blocks; returns ({name: [median ns of each round]}, {name: error} for those that fell out)."""
+def race(contestants, rounds, block_s=BLOCK_S, rest_s=REST_S, renewed=()):
+    """Alternate blocks; returns ({name: [median ns of each round]}, {name: error} for those that fell out).
+
+    renewed: names of those that get a fresh process each round.
+    """
     medians = {c.name: [] for c in contestants}
     fallen = {}
     for r in range(rounds):
@@ -99,8 +122,10 @@ def race(contestants, rounds, block_s=BLOCK_S, rest_s=REST_S):
         for c in contestants[k:] + contestants[:k]:
             if c.name in fallen:
                 continue
-            time.sleep(rest_s)
             try:
+                if r > 0 and c.name in renewed:
+                    c.renew()
+                time.sleep(rest_s)
                 times = c.ask(cmd="block", seconds=block_s, timeout=60 + 10 * block_s)["times_ns"]
                 medians[c.name].append(float(np.median(times)))
             except ContestError as e:
@@ -164,24 +189,14 @@ def start_peer(peer, model, threads, files, shapes=None):
     """A peer ready to race, or ContestError with its reason. peer: ort, openvino, openvino_exact."""
     py = python_of(peer.split("_")[0])
     c = Contestant(peer, [str(py), str(ROOT / "bench" / "peer_worker.py"), peer])
-    try:
-        c.load = c.ask(cmd="load", model=str(model), threads=threads, shapes=shapes or {})
-        c.first = c.ask(cmd="inputs", files=files)
-    except ContestError:
-        c.close()
-        raise
+    c.prepare(files, model=str(model), threads=threads, shapes=shapes or {})
     return c
 
 
 def start_hone(name, engine, threads, files, hone=None):
     """One of our engines ready to race, or ContestError with its reason."""
     c = Contestant(name, [str(hone or os.environ.get("HONE_PROGRAM") or ROOT / "build" / "hone"), "bench", "--worker"])
-    try:
-        c.load = c.ask(cmd="load", engine=str(engine), threads=threads)
-        c.first = c.ask(cmd="inputs", files=files)
-    except ContestError:
-        c.close()
-        raise
+    c.prepare(files, engine=str(engine), threads=threads)
     return c
 
 

@@ -99,7 +99,7 @@ def race(model, args, files, engines, want, row, work):
                 row["peers"][name] = {"ms": None, "err": None, "error": str(e)}
             else:
                 row["error"] = f"{name} engine: {e}"
-    blocks, fallen = contest.race(racers, args.rounds)
+    blocks, fallen = contest.race(racers, args.rounds, renewed=engines)
     for c in racers:
         c.close()
         if c.name in fallen and c.name not in PEERS:

@@ -31,7 +31,6 @@ import models as table
 import ours
 
 OUT = contest.ROOT / "build" / "bench" / "knobs.json"
-STORE = OUT.with_suffix(".db")
 FASTER, NOT_FASTER = 1, 2   # outcomes as stores number them
 # Knobs that nothing reads by default, and the settings under which they count.
 BASES = ["", "-layout:image=2", "-math:winograd=1"]
@@ -107,17 +106,21 @@ class Sweep:
     def __init__(self, args, work):
         self.args, self.work = args, work
         self.knobs = {k["name"]: k for k in listing("knobs")["knobs"]}
-        self.found = json.loads(OUT.read_text()) if OUT.exists() else {"variants": [], "proofs": [], "reads": []}
+        self.out = args.out
+        self.found = {"variants": [], "proofs": [], "reads": []}
+        for path in {args.out, *args.merge}:
+            for k, rows in (json.loads(path.read_text()) if path.exists() else {}).items():
+                self.found[k] += rows
 
     def wanted(self, name):
         k = self.knobs.get(name)
         return k and k["tunable"] and any(fnmatch.fnmatch(name, p) for p in self.args.knobs.split(","))
 
     def save(self):
-        OUT.parent.mkdir(parents=True, exist_ok=True)
-        part = OUT.with_suffix(".part")
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        part = self.out.with_suffix(".part")
         part.write_text(json.dumps(self.found, indent=1))
-        part.replace(OUT)
+        part.replace(self.out)
 
     def build(self, model, route, name):
         return ours.build(model, self.work / name, self.args.threads, ["--set", route] if route else [])
@@ -265,9 +268,10 @@ class Sweep:
                 {k: p[k] for k in ("ratio", "lo", "hi")}
 
     def store(self):
-        STORE.unlink(missing_ok=True)
+        store = self.out.with_suffix(".db")
+        store.unlink(missing_ok=True)
         lines = "".join(json.dumps(t) + "\n" for t in self.trials())
-        run = subprocess.run([str(ours.HONE), "trials", str(STORE), "--import", "-"], input=lines, capture_output=True, text=True)
+        run = subprocess.run([str(ours.HONE), "trials", str(store), "--import", "-"], input=lines, capture_output=True, text=True)
         if run.returncode != 0:
             raise ours.HoneError(f"hone trials: {contest.last_line(run.stderr)}")
 
@@ -305,6 +309,8 @@ def main():
     ap.add_argument("--afresh", action="store_true", help="screen again what was screened before")
     ap.add_argument("--no-screen", action="store_true", help="prove from what is there")
     ap.add_argument("--prove", action="append", default=[], metavar="'MODEL [BASE] -KNOB=VALUE'", help="prove this, no more")
+    ap.add_argument("--out", type=pathlib.Path, default=OUT, help="the results, with a trial store beside them")
+    ap.add_argument("--merge", type=pathlib.Path, action="append", default=[], metavar="FILE", help="results of other runs to add")
     ap.add_argument("--report", action="store_true", help="print what is there and end")
     args = ap.parse_args()
     until = time.monotonic() + 60 * args.minutes

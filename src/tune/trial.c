@@ -8,7 +8,7 @@
 
 enum {
     MAX_ROUNDS = 24, /* three times what separates 5% from a spread of 2% between pairs of processes */
-    LOOK = 6,        /* rounds before a race may be given up */
+    LOOK = 3,        /* rounds before a race may be given up */
     PAIRS = 3,       /* of blocks in one round */
 };
 static const double BLOCK_S = 0.02;     /* of one contestant: outlasts timer ticks and wake-ups */
@@ -53,11 +53,12 @@ static hone_status one_round(hn_tuner *t, const char *old, const char *new, hn_v
     return s;
 }
 
-/* Hopeless: no gain worth having within one and a half standard errors. This can lose a winner, never make one. */
+/* Hopeless: no gain worth having below the 93rd percentile of what Student's t leaves possible, which is 1.5 standard errors
+ * of many rounds and 2.5 of three (1.5 + 2/(n - 1) is within 0.1 of it). This can lose a winner, never make one. */
 static bool is_hopeless(const hn_race *r)
 {
     if (r->n == 1) return r->mean < -0.25; /* a quarter slower: no noise that we know of */
-    return r->n >= LOOK && r->mean + 1.5 * hn_race_sd(r) / sqrt(r->n) < LEAST_GAIN;
+    return r->n >= LOOK && r->mean + (1.5 + 2.0 / (r->n - 1)) * hn_race_sd(r) / sqrt(r->n) < LEAST_GAIN;
 }
 
 /* Ends when the interval excludes "no gain" or every gain worth having, when it is hopeless, or with the time. */

@@ -18,12 +18,14 @@ import run as conformance  # noqa: E402
 
 # A worker that speaks the protocol and takes a known time: the driver is tested without any peer.
 FAKE = r"""
-import json, sys
+import json, os, sys
 scale = float(sys.argv[1])
 for line in sys.stdin:
     c = json.loads(line)
     if c["cmd"] == "quit": break
-    if c["cmd"] == "block": r = {"ok": True, "times_ns": [1000 * scale, 1100 * scale, 900 * scale]}
+    if c["cmd"] in ("load", "inputs"): r = {"ok": c.get("engine") != "bad", "error": "bad engine"}
+    elif c["cmd"] == "pid": r = {"ok": True, "pid": os.getpid()}
+    elif c["cmd"] == "block": r = {"ok": True, "times_ns": [1000 * scale, 1100 * scale, 900 * scale]}
     elif c["cmd"] == "die": sys.exit(3)
     elif c["cmd"] == "hang":
         import time; time.sleep(60)
@@ -97,6 +99,17 @@ class Protocol(unittest.TestCase):
         self.assertEqual(fallen, {})
         self.assertEqual([len(v) for v in blocks.values()], [4, 4])
         self.assertAlmostEqual(contest.ratio(blocks["b"], blocks["a"])[0], 2)
+
+    def test_renewed_contestants_load_anew_each_round(self):
+        with fake("a") as a, fake("b") as b:
+            pids = {c.name: c.ask(cmd="pid")["pid"] for c in (a, b)}
+            a.prepare({}, engine="good")
+            blocks, fallen = contest.race([a, b], rounds=3, block_s=0, rest_s=0, renewed=["a"])
+            self.assertEqual((fallen, [len(v) for v in blocks.values()]), ({}, [3, 3]))
+            self.assertNotEqual(a.ask(cmd="pid")["pid"], pids["a"])
+            self.assertEqual(b.ask(cmd="pid")["pid"], pids["b"])
+        with fake("a") as a, self.assertRaisesRegex(contest.ContestError, "bad engine"):
+            a.prepare({}, engine="bad")
 
     def test_refusal_death_silence_and_noise(self):
         with fake("a") as a:
