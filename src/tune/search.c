@@ -37,6 +37,25 @@ static hn_space_axis axis_of(const hn_search *s, hn_knob id, const char *pattern
     return x;
 }
 
+/* Values that lie around position `at` first: at, at + 1, at - 1, at + 2, ... */
+static void order_around(hn_space_axis *x, int at)
+{
+    int64_t v[HN_COUNT(x->value)];
+    memcpy(v, x->value, sizeof v);
+    for (int i = 0, lo = at, hi = at + 1; i < x->n; i++) {
+        const bool down = lo >= 0 && (hi >= x->n || i % 2 == 0);
+        x->value[i] = down ? v[lo--] : v[hi++];
+    }
+}
+
+/* What a tactic chooses for itself by default, an enum's auto, lies somewhere in the middle; numbers start near their default. */
+static void order_values(hn_space_axis *x, const hn_knob_def *k)
+{
+    int below = 0;
+    while (below < x->n && x->value[below] < x->base) below++;
+    order_around(x, HN_MIN(k->type == HN_KNOB_ENUM ? x->n / 2 : below, x->n - 1));
+}
+
 static void add_setting(hn_str *s, hn_knob id, const char *pattern, int64_t v)
 {
     const hn_knob_def *k = hn_knob_get(id);
@@ -87,8 +106,9 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
     if (!s->grows || !k->tunable || (k->changes_numbers && !s->allow_numbers)) return HONE_OK;
     for (int i = 0; i < s->n_axis; i++)
         if (s->axis[i].knob == k->id) return HONE_OK;
-    const int n = hn_knob_domain(k, value, MAX_VALUES);
-    return push_axis(a, s, axis_of(s, k->id, NULL, value, n)) ? HONE_OK : HN_NOMEM(dg);
+    hn_space_axis x = axis_of(s, k->id, NULL, value, hn_knob_domain(k, value, MAX_VALUES));
+    if (x.n > 0) order_values(&x, k);
+    return push_axis(a, s, x) ? HONE_OK : HN_NOMEM(dg);
 }
 
 int64_t hn_search_n_single(const hn_search *s)
@@ -113,19 +133,24 @@ static const char *finish(hn_arena *a, hn_str *s)
     return text;
 }
 
-const char *hn_search_single(hn_arena *a, const hn_search *s, int64_t i, int *ret_axis)
+/* Smaller goes first. */
+static int turn_of(const hn_search *s, const hn_space_axis *x)
+{
+    const hn_knob_def *k = hn_knob_get(x->knob);
+    return !s->grows ? 0 : x->taken + (k->type == HN_KNOB_BOOL && k->dflt ? 2 : 0);
+}
+
+const char *hn_search_next(hn_arena *a, hn_search *s, int *ret_axis)
 {
     hn_str text = { 0 };
+    int best = -1;
+    for (int i = 0; i < s->n_axis; i++)
+        if (s->axis[i].taken < s->axis[i].n && (best < 0 || turn_of(s, &s->axis[i]) < turn_of(s, &s->axis[best]))) best = i;
+    if (best < 0) return NULL;
+    hn_space_axis *x = &s->axis[best];
     hn_str_add(&text, s->fixed);
-    for (int k = 0; k < s->n_axis; k++) {
-        const hn_space_axis *x = &s->axis[k];
-        if (i < x->n) {
-            add_setting(&text, x->knob, x->pattern, x->value[i]);
-            *ret_axis = k;
-            break;
-        }
-        i -= x->n;
-    }
+    add_setting(&text, x->knob, x->pattern, x->value[x->taken++]);
+    *ret_axis = best;
     return finish(a, &text);
 }
 

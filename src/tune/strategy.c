@@ -24,11 +24,11 @@ static hone_status try_over(hn_tuner *t, const char *from, const char *change, h
 /* One knob at a time over the incumbent's route: what helped stays. */
 static hone_status singles(hn_tuner *t, bool *helped, hn_diag *dg)
 {
-    for (int64_t i = 0; i < hn_search_n_single(&t->s) && !enough(t); i++) {
-        int axis = 0;
+    const char *one;
+    int axis = 0;
+    for (int64_t i = 0; !enough(t) && (one = hn_search_next(t->a, &t->s, &axis)) != NULL; i++) {
         hn_outcome o;
         HN_TRY(tell(t, i, hn_search_n_single(&t->s), dg));
-        const char *one = hn_search_single(t->a, &t->s, i, &axis);
         HN_TRY(try_over(t, t->route, one, &o, dg));
         if (o == HN_OUT_FASTER) helped[axis] = true;
     }
@@ -110,7 +110,7 @@ hone_status hn_strategy_list(hn_tuner *t, hn_diag *dg)
     const int64_t n = one_by_one ? hn_search_n_single(&t->s) : hn_search_n_product(&t->s, NULL);
     for (int64_t i = 0; i < HN_MIN(n, (int64_t)MOST); i++) {
         int axis;
-        const char *change = one_by_one ? hn_search_single(t->a, &t->s, i, &axis) : hn_search_product(t->a, &t->s, NULL, i);
+        const char *change = one_by_one ? hn_search_next(t->a, &t->s, &axis) : hn_search_product(t->a, &t->s, NULL, i);
         const char *route = change ? hn_search_over(t->a, t->base, change) : NULL;
         const hn_trial x = { .route = route, .outcome = HN_OUT_LISTED, .reason = "", .err = -1, .knobs = "" };
         if (!route || !hn_vec_push(t->a, &t->r->trials, x)) return HN_NOMEM(dg);

@@ -126,6 +126,7 @@ typedef struct hn_space_axis {
     int64_t base;
     int64_t value[32]; /* without the base value */
     int n;
+    int taken;         /* values that hn_search_next gave out */
 } hn_space_axis;
 enum { HN_TUNE_MAX_AXES = 256 };
 typedef struct hn_search {
@@ -143,9 +144,13 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
 /** Number of routes that change one axis alone; of the whole product (capped at INT64_MAX), the base route left out. */
 int64_t hn_search_n_single(const hn_search *s);
 int64_t hn_search_n_product(const hn_search *s, const bool *use);
-/** The i-th of them as text in the arena. use: axes that take part in the product; NULL: all. The first axis turns fastest, so
- *  that a product which grows goes on where it was. */
-const char *hn_search_single(hn_arena *a, const hn_search *s, int64_t i, int *ret_axis);
+/** The next change of one axis alone, as text in the arena, and whose it is; NULL when none is left. A stated space is gone
+ *  through as it was written. One that grows takes a value of each axis in turn, so that a short budget sees every knob:
+ *  sizes from the middle of what is sensible outward, and switches that are on by default two turns later, for turning a
+ *  rewrite off gains least often. */
+const char *hn_search_next(hn_arena *a, hn_search *s, int *ret_axis);
+/** The i-th route of the product. use: axes that take part; NULL: all. The first axis turns fastest, so that a product which
+ *  grows goes on where it was. */
 const char *hn_search_product(hn_arena *a, const hn_search *s, const bool *use, int64_t i);
 /** Canonical text of `from` with the settings of `change` put over it. NULL: out of memory, or either does not parse. */
 const char *hn_search_over(hn_arena *a, const char *from, const char *change);
