@@ -77,7 +77,7 @@ static int run(int argc, char **argv)
         return cli_misuse(&o, "usage: hone tune MODEL.onnx -o ENGINE [--budget SECONDS]");
     if (!o.judge != !o.judge_bounded)
         return cli_misuse(&o, "--judge COMMAND and --accuracy judge=BOUND need each other");
-    t.build = o.build;
+    t.build = &o.build;
     t.expression = o.expression;
     t.strategy = o.strategy;
     t.budget_s = o.budget_s;

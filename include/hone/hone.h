@@ -359,7 +359,7 @@ typedef struct hone_accuracy {
 
 typedef struct hone_tune_options {
     size_t size;
-    hone_build_options build;     /* what every trial starts from; build.route is the base route */
+    const hone_build_options *build; /* what every trial starts from, its route the base route; NULL: the defaults */
     const char *expression;       /* knobs and values to search; NULL: every tunable knob that the builds read */
     const char *strategy;         /* "mixed", "fast", "full", "random"; NULL: "mixed" */
     double budget_s;              /* kept within 5% or 2 s once the default engine stands, which it always will; 0: none */
@@ -380,7 +380,7 @@ typedef struct hone_tune_options {
     const hone_tensor *reference; /* one an output of the model: what it should be; data NULL, or NULL: evaluated in float64 */
 } hone_tune_options;
 #define HONE_TUNE_OPTIONS_INIT                                                                                   \
-    { sizeof(hone_tune_options), HONE_BUILD_OPTIONS_INIT, NULL, NULL, 0, 0, NULL, false, NULL, 0, 0, 0, 0, false, NULL, NULL, 0, \
+    { sizeof(hone_tune_options), NULL, NULL, NULL, 0, 0, NULL, false, NULL, 0, 0, 0, 0, false, NULL, NULL, 0, \
       NULL, 0, NULL }
 
 /**
@@ -388,7 +388,7 @@ typedef struct hone_tune_options {
  *
  * Each trial builds and runs in a process of its own: a crash, a hang, exhausted memory or a broken bound is an outcome with
  * its reason. The report holds every trial, the winner's route and its speed-up with the interval that proved it and its
- * confidence. build.progress is called several times a second; when it returns false the search ends: the best proven engine
+ * confidence. build->progress is called several times a second; when it returns false the search ends: the best proven engine
  * is on disk, the report says "stopped" (before there is an engine: HONE_E_CANCELLED).
  */
 HONE_API hone_status hone_tune(const char *model_path, const hone_model_options *model_opts, const hone_tune_options *opts,

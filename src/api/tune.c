@@ -238,18 +238,21 @@ static const char *tools_digest(hn_arena *a)
 static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo, const hone_tune_options *o,
                         const char *engine_path, hone_report **ret, hn_diag *dg)
 {
+    static const hone_build_options dflt = HONE_BUILD_OPTIONS_INIT;
     data *d = HN_NEW(a, data);
+    hone_build_options bo;
     hn_build_report report = { 0 };
     hn_tune_result r;
     hn_api_build b;
     const int64_t start = hn_now_ns();
-    hn_api_progress progress = { o->build.progress, o->build.progress_user, start };
     if (!d) return HN_NOMEM(dg);
-    HN_TRY(hn_api_build_options(a, &o->build, &b, dg)); /* a bad route or target is said before anything is built */
+    HN_TRY(hn_api_options(&bo, &dflt, sizeof bo, o->build, dg));
+    hn_api_progress progress = { bo.progress, bo.progress_user, start };
+    HN_TRY(hn_api_build_options(a, &bo, &b, dg)); /* a bad route or target is said before anything is built */
     b.o.progress_user = &progress;
     hn_tune_opts t = {
-        .model_path = m->path, .model_digest = m->digest, .base_route = o->build.route, .expression = o->expression,
-        .strategy = o->strategy, .build_arg = build_args(a, mo, &o->build), .threads = b.o.threads, .budget_s = o->budget_s,
+        .model_path = m->path, .model_digest = m->digest, .base_route = bo.route, .expression = o->expression,
+        .strategy = o->strategy, .build_arg = build_args(a, mo, &bo), .threads = b.o.threads, .budget_s = o->budget_s,
         .max_trials = o->max_trials, .resume = o->resume, .trial_timeout_s = o->trial_timeout_s,
         .trial_memory_bytes = o->trial_memory_bytes, .seed = o->seed, .dry_run = o->dry_run, .progress = hn_api_step,
         .progress_user = &progress, .start_ns = start, .tools = tools_digest(a) };

@@ -269,6 +269,7 @@ TEST(report_and_knobs)
 TEST(tune_refuses)
 {
     hone_error *err = NULL;
+    hone_build_options b = HONE_BUILD_OPTIONS_INIT;
     hone_tune_options o = HONE_TUNE_OPTIONS_INIT;
     const char *path = relu_model(), *out = scratch("t.hone");
     o.metric = "nope";
@@ -277,7 +278,8 @@ TEST(tune_refuses)
     EXPECT_ERROR(hone_tune(path, NULL, &o, out, NULL, &err), HONE_E_INVALID, "nope");
     o.metric = NULL;
     o.strategy = "nope";
-    o.build.opt_level = 0;
+    b.opt_level = 0;
+    o.build = &b;
     o.max_trials = 1;
     EXPECT_ERROR(hone_tune(path, NULL, &o, out, NULL, &err), HONE_E_INVALID, "nope");
     o.strategy = NULL;
@@ -286,6 +288,9 @@ TEST(tune_refuses)
     o.expression = NULL;
     EXPECT_ERROR(hone_tune(path, NULL, &o, NULL, NULL, &err), HONE_E_INVALID, "path");
     EXPECT_ERROR(hone_tune(NULL, NULL, &o, out, NULL, &err), HONE_E_INVALID, NULL);
+    b.size = 0;
+    EXPECT_ERROR(hone_tune(path, NULL, &o, out, NULL, &err), HONE_E_INVALID, "size");
+    o.build = NULL;
     o.size = 0;
     EXPECT_ERROR(hone_tune(path, NULL, &o, out, NULL, &err), HONE_E_INVALID, "size");
 }
