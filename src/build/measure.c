@@ -71,6 +71,7 @@ static int64_t ref_bytes(const hn_region *r, const hn_emission *e, hn_ref ref)
     switch (ref.kind) {
     case HN_REF_TEMP: return hn_region_opt(r, e->temp_bytes.at[ref.index]);
     case HN_REF_BLOB: return (int64_t)e->blobs.at[ref.index].bytes;
+    case HN_REF_FAULT: return HN_FAULT_BYTES;
     default: break;
     }
     const hn_value *v = ref.kind == HN_REF_IN ? r->g->in[ref.index] : r->g->out[ref.index].value;
@@ -90,6 +91,7 @@ static int64_t set_bytes(const hn_region *r, const hn_emission *e)
     for (int i = 0; i < r->g->n_out; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_OUT, i }) + GAP;
     for (int i = 0; i < e->temp_bytes.n; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_TEMP, i }) + GAP;
     for (int i = 0; i < e->blobs.n; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_BLOB, i }) + GAP;
+    n += HN_FAULT_BYTES + GAP;
     return (n + 4095) / 4096 * 4096;
 }
 
@@ -99,7 +101,7 @@ static int64_t offset_of(const hn_region *r, const hn_emission *e, hn_ref want)
         hn_ref_kind kind;
         int n;
     } order[] = { { HN_REF_IN, r->g->n_in }, { HN_REF_OUT, r->g->n_out }, { HN_REF_TEMP, e->temp_bytes.n },
-                  { HN_REF_BLOB, e->blobs.n } };
+                  { HN_REF_BLOB, e->blobs.n }, { HN_REF_FAULT, 1 } };
     int64_t at = 0;
     for (int k = 0; k < HN_COUNT(order); k++)
         for (int i = 0; i < order[k].n; i++) {

@@ -95,6 +95,7 @@ static hone_status ref_buf(hn_planner *p, const hn_group *group, const call_bufs
     case HN_REF_OUT: buf = hn_plan_value(p, group->out[r.index], dg); break;
     case HN_REF_TEMP: buf = cb->temp[r.index]; break;
     case HN_REF_BLOB: buf = cb->blob[r.index]; break;
+    case HN_REF_FAULT: buf = hn_pb_fault_buf(p->pb); break;
     }
     if (buf == HN_NO) return dg->code ? dg->code : HN_RAISE(dg, HONE_E_INTERNAL, "a kernel operand has no buffer");
     /* What a launch writes it may also have read before: temporaries and results are both. */

@@ -59,7 +59,7 @@ hone_status hn_plan_check_promises(hn_planner *p, hn_node *n, hn_diag *dg)
     bool open = false;
     for (int i = 0; i < n->n_in; i++) {
         const hn_value *x = hn_in(n, i);
-        open |= x && x->kind == HN_TENSOR && !hn_tdesc_is_static(&x->type);
+        open |= x && x->kind == HN_TENSOR && hn_tdesc_numel_static(&x->type) <= 0; /* none: there may be nothing to read */
     }
     return open ? hn_node_promises(n, keep_promise, &k, dg) : HONE_OK;
 }

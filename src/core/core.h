@@ -177,4 +177,10 @@ bool hn_layout_parse(const char *s, size_t n, hn_layout *ret);
 /** Physical extents of d stored as l (rank l->n, or d's own when n == 0); padding included. l->n <= HN_MAX_RANK. */
 void hn_layout_dims(hn_symtab *t, const hn_layout *l, const hn_tdesc *d, hn_tdesc *ret);
 
+/* ---- faults: how a kernel tells of an index outside its axis ---- */
+enum {
+    HN_FAULT_SITES = 4, /* indexed reads or writes of one kernel that are told apart; the last stands for all further ones */
+    HN_FAULT_BYTES = 64, /* the record of a launch: i64 pairs, one a site: extent + 1 (0: nothing to tell), index */
+};
+
 #endif

@@ -8,7 +8,7 @@
 #include "engine/plan.h"
 
 enum {
-    HN_ENGINE_VERSION = 2, /* of the format; a reader refuses any other by name */
+    HN_ENGINE_VERSION = 3, /* of the format; a reader refuses any other by name */
     HN_ENGINE_ALIGN = 64,  /* bytes; every section, every weight */
 };
 

@@ -98,6 +98,8 @@ typedef enum hn_buf_kind {
     HN_BUF_HEAP = 5,   /* sized by ALLOC and APPEND while running; retained by the context between runs */
     HN_BUF_PART = 6,   /* bytes [offset_reg, offset_reg + size) of buffer `ref`, itself not a PART: views,
                           in-place results */
+    HN_BUF_FAULT = 7,  /* HN_FAULT_BYTES of the context's, zero until a launch tells of an index outside its axis
+                          (core.h): the run fails then */
 } hn_buf_kind;
 
 enum {

@@ -317,6 +317,17 @@ uint32_t hn_pb_heap_buf(hn_pb *b, const char *name, uint32_t size)
         name);
 }
 
+uint32_t hn_pb_fault_buf(hn_pb *b)
+{
+    return buf_new(b,
+                   (hn_plan_buf){ .kind = HN_BUF_FAULT,
+                                  .size = hn_pb_const(b, HN_FAULT_BYTES),
+                                  .align = 64,
+                                  .ref = HN_NO,
+                                  .offset_reg = HN_NO },
+                   "indices out of range");
+}
+
 bool hn_pb_is_arena(const hn_pb *b, uint32_t buf)
 {
     return buf < (uint32_t)b->buf.n && b->buf.at[buf].kind == HN_BUF_ARENA;

@@ -70,6 +70,8 @@ void hn_pb_profile(hn_pb *b, const hn_plan_bound *bound);
 /* ---- buffers; sizes are registers ---- */
 uint32_t hn_pb_arena_buf(hn_pb *b, const char *name, uint32_t size, uint32_t align);
 uint32_t hn_pb_heap_buf(hn_pb *b, const char *name, uint32_t size);
+/** What a launch tells of indices outside their axes. */
+uint32_t hn_pb_fault_buf(hn_pb *b);
 /** A buffer of the arena that is no part of another. */
 bool hn_pb_is_arena(const hn_pb *b, uint32_t buf);
 /** parent may itself be a part (offsets are added up); offset: register, HN_NO for 0. In-place results are

@@ -268,6 +268,10 @@ static hone_status check_buf(const check *c, uint32_t i)
     case HN_BUF_ARENA: return check_arena(c, i);
     case HN_BUF_HEAP: return x->ref == HN_NO ? HONE_OK : BAD(c, "heap buffer %u refers to %u", i, x->ref);
     case HN_BUF_PART: return check_part(c, i);
+    case HN_BUF_FAULT:
+        if (x->ref != HN_NO || !reg_const(c, x->size, &size) || size != HN_FAULT_BYTES)
+            return BAD(c, "buffer %u is no record of faults", i);
+        return HONE_OK;
     default: return HN_RAISE(c->dg, HONE_E_VERSION, "buffer %u is of unknown kind %u", i, x->kind);
     }
 }
@@ -293,7 +297,7 @@ static bool writable(const check *c, uint32_t buf)
 {
     if (buf >= c->p->n_buf) return false;
     const uint32_t kind = root(c, buf)->kind;
-    return kind == HN_BUF_OUTPUT || kind == HN_BUF_ARENA || kind == HN_BUF_HEAP;
+    return kind == HN_BUF_OUTPUT || kind == HN_BUF_ARENA || kind == HN_BUF_HEAP || kind == HN_BUF_FAULT;
 }
 
 static bool growable(const check *c, uint32_t buf)

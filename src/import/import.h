@@ -10,7 +10,10 @@ enum {
     HN_ONNX_IR_MAX = 14,    /* newest file-format version */
 };
 
-/** An extent given by name: a symbol ("batch") or one axis of an input ("x.0"). */
+enum { HN_IMPORT_OPEN = -1 };
+
+/** An extent given by name: a symbol ("batch") or one axis of an input ("x.0"). HN_IMPORT_OPEN makes a symbol of an axis that the
+ * model fixes. */
 typedef struct hn_import_dim {
     const char *name;
     int64_t value;

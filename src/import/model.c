@@ -65,7 +65,7 @@ static hn_dim symbol(hn_im *m, const char *input, int axis, const char *param)
     char *name = is_plain_name(param) ? word(m->scratch, param) : own ? word(m->scratch, own) : NULL;
     int64_t fixed;
     if (!name) return 0;
-    if (dim_option(m, own, &fixed) || dim_option(m, param, &fixed) || dim_option(m, name, &fixed))
+    if ((dim_option(m, own, &fixed) && fixed >= 0) || dim_option(m, param, &fixed) || dim_option(m, name, &fixed))
         return fixed;
     const hn_dim d = hn_sym_find(m->root->syms, name);
     return d ? d : hn_sym_add(m->root->syms, name, HN_SYM_INPUT);
@@ -87,6 +87,7 @@ static hone_status shape(hn_im *m, const Onnx__TensorShapeProto *s, const char *
         if (d->has_dim_value && d->dim_value > 0) {
             char *own = hn_arena_printf(m->scratch, "%s.%d", name, i);
             ret->dim[i] = own && dim_option(m, own, &fixed) ? fixed : d->dim_value;
+            if (ret->dim[i] == HN_IMPORT_OPEN) ret->dim[i] = symbol(m, name, i, NULL);
         } else if (d->has_dim_value && d->dim_value < -1) {
             return HN_RAISE(dg, HONE_E_MODEL, "extent %d of \"%s\" is %" PRId64, i, name, d->dim_value);
         } else {

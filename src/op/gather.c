@@ -32,6 +32,7 @@ static hone_status infer_gather(hn_call *c, hn_diag *dg)
     for (int d = axis + 1; d < x->rank; d++)
         c->out[0].dim[n++] = x->dim[d];
     c->out[0].rank = n;
+    hn_op_promise_some(c, &c->out[0], x->dim[axis]);
     return HONE_OK;
 }
 
@@ -71,7 +72,7 @@ const hn_op_def hn_op_gather = {
     HN_OP_ID(gather, 2, 2, 1, 1),
     .doc = "slices of x along an axis, chosen by index",
     .traits = HN_TRAIT_PURE,
-    HN_OP_ATTRS(HN_S_INT("axis", 0)),
+    HN_OP_ATTRS(HN_S_INT("axis", 0), HN_S_INT("in_range", 0)),
     .infer = infer_gather,
     .content = content_gather,
     .ref = ref_gather,
@@ -92,6 +93,7 @@ static hone_status infer_elements(hn_call *c, hn_diag *dg)
     }
     c->out[0] = c->in[1];
     c->out[0].dtype = c->in[0].dtype;
+    hn_op_promise_some(c, &c->out[0], c->in[0].dim[axis]);
     return HONE_OK;
 }
 
@@ -120,7 +122,7 @@ const hn_op_def hn_op_gather_elements = {
     HN_OP_ID(gather_elements, 2, 2, 1, 1),
     .doc = "one element of x for each index, along an axis",
     .traits = HN_TRAIT_PURE,
-    HN_OP_ATTRS(HN_S_INT("axis", 0)),
+    HN_OP_ATTRS(HN_S_INT("axis", 0), HN_S_INT("in_range", 0)),
     .infer = infer_elements,
     .ref = ref_elements,
     .work = hn_op_work_move,
@@ -159,6 +161,8 @@ static hone_status infer_nd(hn_call *c, hn_diag *dg)
     for (int d = (int)(batch + depth); d < x->rank; d++)
         c->out[0].dim[n++] = x->dim[d];
     c->out[0].rank = n;
+    for (int d = (int)batch; d < batch + depth; d++)
+        hn_op_promise_some(c, &c->out[0], x->dim[d]);
     return HONE_OK;
 }
 
@@ -193,7 +197,7 @@ const hn_op_def hn_op_gather_nd = {
     HN_OP_ID(gather_nd, 2, 2, 1, 1),
     .doc = "slices of x at index tuples",
     .traits = HN_TRAIT_PURE,
-    HN_OP_ATTRS(HN_S_INT("batch_dims", 0)),
+    HN_OP_ATTRS(HN_S_INT("batch_dims", 0), HN_S_INT("in_range", 0)),
     .infer = infer_nd,
     .ref = ref_nd,
     .work = hn_op_work_move,

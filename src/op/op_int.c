@@ -138,6 +138,14 @@ void hn_op_promise(const hn_call *c, hn_dim a, hn_dim b, bool at_most)
     if (c->promise && a != b) c->promise(c->promise_user, a, b, at_most);
 }
 
+void hn_op_promise_some(const hn_call *c, const hn_tdesc *result, hn_dim extent)
+{
+    int64_t lo, hi;
+    if (!c->promise) return;
+    hn_dim_bounds(c->syms, extent, &lo, &hi);
+    if (lo < 1) hn_op_promise(c, hn_dim_min(c->syms, hn_tdesc_numel(c->syms, result), 1), extent, /* at_most= */ true);
+}
+
 hone_status hn_op_want_index_within(const hn_call *c, int d, hn_dim index, hn_dim x, hn_diag *dg)
 {
     int64_t ni, nx;

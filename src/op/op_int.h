@@ -159,6 +159,8 @@ hone_status hn_op_want_dtype_attr(const hn_call *c, int attr, hn_diag *dg);
 bool hn_op_meet(const hn_call *c, hn_dim a, hn_dim b, hn_dim *ret);
 /** Tell whoever asks that a is b, or no greater: a plan checks it when shapes are set. */
 void hn_op_promise(const hn_call *c, hn_dim a, hn_dim b, bool at_most);
+/** A result with elements reads from an axis of this extent, so that there must be one to read. */
+void hn_op_promise_some(const hn_call *c, const hn_tdesc *result, hn_dim extent);
 /** An index of gather_elements and its like has no more elements on axis d than what it reads or writes. */
 hone_status hn_op_want_index_within(const hn_call *c, int d, hn_dim index, hn_dim x, hn_diag *dg);
 /** Axis x of operand i and axis y of operand j agree (hn_op_meet), else a raise naming both; ret may be NULL.

@@ -20,6 +20,8 @@ static const hn_pipeline_step default_steps[] = {
     { "fold_identity", 2 }, { "merge_equal", 2 },
     /* Sharing that costs more than it spares. */
     { "copy_sizes", 3 },
+    /* What the final form shows. */
+    { "prove_index", 4 },
     { NULL, 0 },
 };
 

@@ -90,6 +90,7 @@ static hone_status init(hn_context *c, const hn_context_opts *o, hn_diag *dg)
     c->ceiling = o->memory_ceiling > 0 ? o->memory_ceiling : INT64_MAX;
     HN_TRY(alloc_tables(c, dg));
     HN_TRY(hn_queue_create(c->engine->device, &qo, &c->queue, dg));
+    HN_TRY(hn_faults_create(c, dg));
     memcpy(c->reg, p->reg_init, p->n_reg * sizeof(*c->reg));
     for (uint32_t i = 0; i < p->n_buf; i++)
         if (p->buf[i].kind == HN_BUF_WEIGHT)
@@ -125,6 +126,7 @@ void hn_context_destroy(hn_context *c)
     for (uint32_t i = 0; c->io && i < c->plan->n_io; i++)
         hn_device_host_free(d, c->io[i].staging);
     hn_device_free(d, c->arena, (size_t)c->arena_room);
+    hn_faults_destroy(c);
     hn_device_replay_destroy(d, c->replay);
     hn_queue_destroy(c->queue);
     free(c->reg), free(c->reg0), free(c->io), free(c->buf), free(c->item), free(c->item_work), free(c->time),

@@ -237,11 +237,11 @@ static uint32_t steps_inside(const hn_step *s)
     return s->kind == HN_STEP_LOOP ? s->u.loop.n_body : 0;
 }
 
-static hone_status failed(const hn_context *c, const hn_step *s, uint32_t i, hone_status e, hn_diag *dg)
+void hn_step_frame(const hn_context *c, uint32_t step, hn_diag *dg)
 {
+    const hn_step *s = &c->plan->step[step];
     const char *origin = hn_plan_str(c->plan, s->origin);
-    hn_diag_frame(dg, "step %u (%s%s%s)", i, hn_step_kind_name(s->kind), *origin ? ", from " : "", origin);
-    return e;
+    hn_diag_frame(dg, "step %u (%s%s%s)", step, hn_step_kind_name(s->kind), *origin ? ", from " : "", origin);
 }
 
 /* Overwrite the buffers whose life began in this block and ended in the step at i or inside it, so that a
@@ -265,7 +265,10 @@ static hone_status run_range(hn_context *c, uint32_t i, uint32_t end, hn_diag *d
         if (HN_UNLIKELY(atomic_load_explicit(&c->cancelled, memory_order_relaxed)))
             return HN_RAISE(dg, HONE_E_CANCELLED, "cancelled before step %u of %u", i, c->plan->n_step);
         const hone_status e = HN_UNLIKELY(c->profiling) ? run_timed(c, s, i, dg) : run_step(c, s, i, dg);
-        if (HN_UNLIKELY(e)) return e == HONE_E_CANCELLED ? e : failed(c, s, i, e, dg);
+        if (HN_UNLIKELY(e)) {
+            if (e != HONE_E_CANCELLED) hn_step_frame(c, i, dg);
+            return e;
+        }
         if (HN_UNLIKELY(c->poison)) poison(c, block, i, i + steps_inside(s));
         i += 1 + steps_inside(s);
     }
@@ -335,6 +338,7 @@ hone_status hn_context_run(hn_context *c, hn_diag *dg)
     if (c->poison && c->arena) memset(c->arena, 0xff, (size_t)c->arena_bytes);
     hn_queue_begin(c->queue);
     const hone_status s = run_between(c, dg);
+    if (HN_UNLIKELY(s)) hn_faults_explain(c, dg);
     hn_queue_end(c->queue);
     c->ran = s == HONE_OK;
     return s;

@@ -62,6 +62,9 @@ struct hn_context {
     hn_mp_item *item; /* dynamic plans: one per ARENA buffer, in buffer order */
     void *item_work;
     int n_item;
+    uint8_t *fault;      /* on the device: records of all FAULT buffers, in buffer order */
+    int64_t *fault_host; /* what was read of them; the same memory where the device's is the host's */
+    int64_t fault_bytes;
     hn_replay *replay;   /* of a run with these addresses: */
     void **replay_at;    /* by I/O entry */
     bool profiling;
@@ -81,8 +84,19 @@ hone_status hn_outputs_ready(hn_context *c, hn_diag *dg);
 hone_status hn_negative_size(const hn_context *c, uint32_t buf, int64_t bytes, hn_diag *dg);
 /** Inputs to where kernels find them; checks that they are bound and large enough. */
 hone_status hn_inputs_ready(hn_context *c, hn_diag *dg);
-/** Outputs to where the caller finds them; waits for the device. */
+/** Outputs to where the caller finds them; waits for the device. Errors: as hn_faults_check. */
 hone_status hn_outputs_fetch(hn_context *c, hn_diag *dg);
+/** Memory for what kernels tell of indices out of range. Errors: HONE_E_NOMEM, HONE_E_DEVICE. */
+hone_status hn_faults_create(hn_context *c, hn_diag *dg);
+void hn_faults_destroy(hn_context *c);
+/** Queue reading what the run's kernels told. */
+hone_status hn_faults_fetch(hn_context *c, hn_diag *dg);
+/** After the queue was waited for. Errors: HONE_E_MODEL an index was out of range; says which, and where. */
+hone_status hn_faults_check(hn_context *c, hn_diag *dg);
+/** After a run that failed otherwise: the index that may have led there, as a frame. */
+void hn_faults_explain(hn_context *c, hn_diag *dg);
+/** Say in which step an error arose. */
+void hn_step_frame(const hn_context *c, uint32_t step, hn_diag *dg);
 /** Name of buffer's tensor for messages. */
 const char *hn_buf_name(const hn_context *c, uint32_t buf);
 

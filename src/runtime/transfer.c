@@ -97,7 +97,9 @@ hone_status hn_outputs_fetch(hn_context *c, hn_diag *dg)
         HN_TRY(stage(c, i, HN_MAX(st->bytes, 1), dg));
         HN_TRY(hn_queue_read_later(c->queue, c->io[i].staging, st->ptr, (size_t)st->bytes, dg));
     }
+    HN_TRY(hn_faults_fetch(c, dg));
     HN_TRY(hn_queue_sync(c->queue, dg));
+    HN_TRY(hn_faults_check(c, dg));
     for (uint32_t i = 0; has_own_memory(c) && i < p->n_io; i++)
         if (!stays(c, i) && c->io[i].bound)
             memcpy(c->io[i].bound, c->io[i].staging, (size_t)c->buf[p->io[i].buf].bytes);

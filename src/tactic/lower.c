@@ -124,7 +124,7 @@ hn_lower *hn_lower_new(hn_arena *a, hn_kb *b, const hn_region *r, const hn_targe
 {
     hn_lower *l = HN_NEW(a, hn_lower);
     if (!l) return NULL;
-    *l = (hn_lower){ .a = a, .b = b, .r = r, .t = t };
+    *l = (hn_lower){ .a = a, .b = b, .r = r, .t = t, .fault_buf = -1 };
     l->in_buf = HN_NEW_N(a, int, r->g->n_in + 1);
     l->out_buf = HN_NEW_N(a, int, r->g->n_out + 1);
     if (!l->in_buf || !l->out_buf) return NULL;
@@ -185,6 +185,31 @@ int hn_lower_temp(hn_lower *l, int temp, hn_dtype t, bool write)
 int hn_lower_blob(hn_lower *l, int blob, hn_dtype t)
 {
     return declare_buf(l, (hn_ref){ HN_REF_BLOB, blob }, hn_arena_printf(l->a, "blob%d", blob), t, false);
+}
+
+/* ---- faults ---- */
+static int fault_site(hn_lower *l, const hn_node *node, int axis)
+{
+    for (int i = 0; i < l->faults.n; i++)
+        if (l->faults.at[i].node == node && l->faults.at[i].axis == axis) return HN_MIN(i, HN_FAULT_SITES - 1);
+    hn_vec_push(l->a, &l->faults, ((hn_fault_site){ node, axis }));
+    return HN_MIN(l->faults.n, HN_FAULT_SITES) - 1;
+}
+
+/* Threads may meet here: each stores a pair that is true by itself, of one extent. */
+void hn_lower_fault(hn_lower *l, const hn_node *node, int axis, hn_kv i, hn_kv bad, hn_kv extent)
+{
+    hn_kb *b = l->b;
+    int64_t known;
+    if (hn_kb_is_const(b, bad, &known) && !known) return;
+    if (l->fault_buf < 0) l->fault_buf = declare_buf(l, (hn_ref){ HN_REF_FAULT, 0 }, "fault", HN_I64, true);
+    const int at = 2 * fault_site(l, node, axis);
+    const bool vec = hn_kb_lanes(b, bad) > 1;
+    hn_kb_if(b, vec ? hn_kb_un(b, HN_KOP_ROR, bad) : bad);
+    if (vec) i = hn_kb_un(b, HN_KOP_RMAX, hn_kb_select(b, bad, i, hn_kb_int(b, HN_I64, hn_kb_lanes(b, i), INT64_MIN)));
+    hn_kb_store(b, l->fault_buf, hn_kb_i(b, at + 1), i);
+    hn_kb_store(b, l->fault_buf, hn_kb_i(b, at), hn_kb_addi(b, extent, 1));
+    hn_kb_end(b);
 }
 
 hone_status hn_lower_finish(hn_lower *l, hn_emission *e, double flops, double bytes, hn_diag *dg)

@@ -10,6 +10,11 @@ typedef struct hn_memo {
     hn_kv mask, x;
 } hn_memo;
 
+typedef struct hn_fault_site {
+    const hn_node *node;
+    int axis;
+} hn_fault_site;
+
 typedef struct hn_dim_arg {
     hn_dim dim;
     hn_kv value;
@@ -25,6 +30,8 @@ struct hn_lower {
     HN_VEC(hn_dim) args;
     HN_VEC(hn_dim_arg) dims;
     HN_VEC(hn_memo) memo, seeds;
+    HN_VEC(hn_fault_site) faults;
+    int fault_buf; /* -1: not declared yet */
     int small_table[HN_NDTYPES]; /* decoding tables: buffer + 1 */
 };
 

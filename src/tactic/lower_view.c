@@ -422,16 +422,21 @@ static hn_kv lower_dims(hn_lower *l, const hn_node *n, const hn_kidx *idx)
     return x;
 }
 
-/* ---- reading through an index tensor: negative counts from the end; out of range is clamped, never read ---- */
-static hn_kv wrap_index(hn_lower *l, hn_kv i, hn_kv extent)
+/* ---- reading through an index tensor: negative counts from the end; out of range is told and clamped, never read ---- */
+/* The index of node n into an axis of its operand 0, where mask is on. */
+static hn_kv wrap_index(hn_lower *l, const hn_node *n, int axis, hn_kv index, hn_kv mask)
 {
     hn_kb *b = l->b;
-    i = hn_kb_cast(b, i, HN_I64);
-    const int lanes = hn_kb_lanes(b, i);
-    const hn_kv n = hn_kb_splat(b, extent, lanes), zero = hn_kb_int(b, HN_I64, lanes, 0);
-    i = hn_kb_select(b, hn_kb_lt(b, i, zero), hn_kb_add(b, i, n), i);
-    i = hn_kb_max(b, i, zero);
-    return hn_kb_min(b, i, hn_kb_sub(b, n, hn_kb_int(b, HN_I64, lanes, 1)));
+    index = hn_kb_cast(b, index, HN_I64);
+    const int lanes = hn_kb_lanes(b, index);
+    const hn_kv extent = hn_lower_dim(l, hn_in(n, 0)->type.dim[axis]), end = hn_kb_splat(b, extent, lanes);
+    const hn_kv zero = hn_kb_int(b, HN_I64, lanes, 0);
+    const hn_kv i = hn_kb_select(b, hn_kb_lt(b, index, zero), hn_kb_add(b, index, end), index);
+    if (hn_attr_i(n, "in_range")) return i;
+    hn_kv bad = hn_kb_ge(b, hn_kb_cast(b, i, HN_U64), hn_kb_cast(b, end, HN_U64)); /* negative ones are large */
+    if (hn_kv_is(mask)) bad = hn_kb_and(b, bad, hn_kb_splat(b, mask, lanes));
+    hn_lower_fault(l, n, axis, index, bad, extent);
+    return hn_kb_max(b, hn_kb_min(b, i, hn_kb_sub(b, end, hn_kb_int(b, HN_I64, lanes, 1))), zero);
 }
 
 static bool all_uniform(const hn_kidx *idx)
@@ -441,15 +446,15 @@ static bool all_uniform(const hn_kidx *idx)
     return true;
 }
 
-/* An index operand: a scalar when all lanes agree, else a vector. */
-static hn_kv index_operand(hn_lower *l, const hn_value *v, hn_kidx *at, hn_kv mask, hn_kv extent, bool *is_vec)
+/* Element `at` of node n's index, into an axis of its operand 0: a scalar when all lanes agree, else a vector. */
+static hn_kv index_operand(hn_lower *l, const hn_node *n, int axis, hn_kidx *at, hn_kv mask, bool *is_vec)
 {
+    const hn_value *v = hn_in(n, 1);
     *is_vec = at->lanes > 1 && !all_uniform(at);
-    if (*is_vec) return wrap_index(l, hn_lower_value(l, v, at, mask), extent);
+    if (*is_vec) return wrap_index(l, n, axis, hn_lower_value(l, v, at, mask), mask);
     at->lanes = 1;
-    const hn_kv m = hn_kv_is(mask) ? hn_kb_un(l->b, HN_KOP_ROR, mask) : mask;
-    const hn_kv one = hn_kv_is(m) && hn_kb_lanes(l->b, mask) == 1 ? mask : m;
-    return wrap_index(l, hn_lower_value(l, v, at, one), extent);
+    if (hn_kv_is(mask) && hn_kb_lanes(l->b, mask) > 1) mask = hn_kb_un(l->b, HN_KOP_ROR, mask);
+    return wrap_index(l, n, axis, hn_lower_value(l, v, at, mask), mask);
 }
 
 static hn_kv lower_gather(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
@@ -459,7 +464,7 @@ static hn_kv lower_gather(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_
     hn_kidx at = index_of_rank(idx, k), in = index_of_rank(idx, x->type.rank);
     for (int a = 0; a < k; a++) copy_axis(&at, a, idx, axis + a);
     bool is_vec;
-    const hn_kv i = index_operand(l, ix, &at, mask, hn_lower_dim(l, x->type.dim[axis]), &is_vec);
+    const hn_kv i = index_operand(l, n, axis, &at, mask, &is_vec);
     for (int a = 0; a < x->type.rank; a++)
         if (a != axis) copy_axis(&in, a, idx, a < axis ? a : a + k - 1);
     hn_kidx_set(&in, axis, i, 0, is_vec);
@@ -468,11 +473,11 @@ static hn_kv lower_gather(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_
 
 static hn_kv lower_gather_elements(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
 {
-    const hn_value *x = hn_in(n, 0), *ix = hn_in(n, 1);
+    const hn_value *x = hn_in(n, 0);
     const int axis = (int)hn_attr_i(n, "axis");
     hn_kidx at = *idx, in = *idx;
     bool is_vec;
-    const hn_kv i = index_operand(l, ix, &at, mask, hn_lower_dim(l, x->type.dim[axis]), &is_vec);
+    const hn_kv i = index_operand(l, n, axis, &at, mask, &is_vec);
     hn_kidx_set(&in, axis, i, 0, is_vec);
     in.aligned = false;
     return hn_lower_value(l, x, &in, mask);
@@ -490,7 +495,7 @@ static hn_kv lower_gather_nd(hn_lower *l, const hn_node *n, const hn_kidx *idx, 
         hn_kidx tuple = at;
         bool is_vec;
         hn_kidx_set(&tuple, lead, hn_kb_i(l->b, k), 0, false);
-        const hn_kv i = index_operand(l, ix, &tuple, mask, hn_lower_dim(l, x->type.dim[batch + k]), &is_vec);
+        const hn_kv i = index_operand(l, n, batch + k, &tuple, mask, &is_vec);
         hn_kidx_set(&in, batch + k, i, 0, is_vec);
     }
     for (int a = batch + depth; a < x->type.rank; a++) copy_axis(&in, a, idx, lead + a - batch - depth);

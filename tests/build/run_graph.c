@@ -37,14 +37,20 @@ static hn_tdesc concrete(const hn_graph *g, const hn_tdesc *d, int64_t sym)
 static void run_engine(hn_engine *e, hn_tensor *in, int n_in, hn_tensor *out, int n_out, const char *fails, hn_diag *dg)
 {
     hn_context *c = NULL;
-    CHECK_OK(hn_context_create(e, &(hn_context_opts){ .profile = -1 }, &c, dg), dg);
+    const hone_status made = hn_context_create(e, &(hn_context_opts){ .profile = -1 }, &c, dg);
+    if (fails && made) { /* shapes alone show it */
+        if (!strstr(dg->message, fails)) FAIL("\"%s\" does not say \"%s\"", dg->message, fails);
+        return;
+    }
+    CHECK_OK(made, dg);
     for (int i = 0; i < n_in; i++) {
         CHECK_OK(hn_context_set_input_shape(c, i, in[i].type.rank, in[i].type.dim, dg), dg);
         CHECK_OK(hn_context_bind(c, i, in[i].data, in[i].bytes, dg), dg);
     }
-    if (fails) {
+    for (int k = 0; fails && k < 2; k++) {
+        hn_diag_clear(dg);
         CHECK(hn_context_run(c, dg) != HONE_OK);
-        CHECK(strstr(dg->message, fails));
+        if (!strstr(dg->message, fails)) FAIL("\"%s\" does not say \"%s\"", dg->message, fails);
     }
     for (int k = 0; k < 2 && !fails; k++) CHECK_OK(hn_context_run(c, dg), dg);
     for (int i = 0; i < n_out && !fails; i++) {

@@ -5,7 +5,9 @@
  *
  * --eval compares the evaluator's outputs (the model's own types) instead of an engine's; --self wants what the evaluator yields
  * instead of what the files hold; --loose is the tolerance for random graphs, by what rounding does to the very model;
- * --opt-level N (default 0) and --route TEXT are those of building. tests/conformance/run.py and tests/fuzz/graphs.py drive it.
+ * --opt-level N (default 0) and --route TEXT are those of building. --open makes every fixed extent of an input a symbol where the
+ * model's ops allow it, and says after "pass" how many of how many, and why not the first of the others.
+ * tests/conformance/run.py and tests/fuzz/graphs.py drive it.
  */
 #include <hone/hone.h>
 
@@ -18,9 +20,10 @@
 #include "base/arena.h"
 #include "import/tensor_file.h"
 #include "judge.h"
+#include "open_dims.h"
 
 static struct {
-    bool eval, self, loose;
+    bool eval, self, loose, open;
     int opt_level;
     const char *route;
     char engine[256]; /* scratch file */
@@ -264,12 +267,27 @@ static int given_values(hn_arena *a, const char *folder, hone_input_value *ret)
     return n;
 }
 
-static hone_model *load_model(hn_arena *a, const char *folder, bool *ret_given, result *r)
+/* o: as m was read. The model is another one then, so names of inputs and outputs are copied. */
+static void open_model(hn_arena *a, hone_model *m, const hone_model_options *o, io_set *s, open_dims *ret)
+{
+    for (int i = 0; i < s->n; i++) s->io[i].name = hn_arena_strdup(a, s->io[i].name);
+    hn_import_value *v = HN_NEW_N(a, hn_import_value, o->n_value + 1);
+    for (int i = 0; v && i < o->n_value; i++) {
+        const hone_tensor *t = &o->value[i].value;
+        v[i] = (hn_import_value){ .input = o->value[i].input, .data = t->data,
+                                  .type = { .dtype = (hn_dtype)t->dtype, .rank = t->rank } };
+        for (int k = 0; k < t->rank; k++) v[i].type.dim[k] = t->dim[k];
+    }
+    open_all_dims(m, &(hn_import_opts){ .value = v, .n_value = o->n_value }, ret);
+}
+
+/* ret_opts: what it was read with. */
+static hone_model *load_model(hn_arena *a, const char *folder, hone_model_options *ret_opts, result *r)
 {
     char path[1200];
     hone_error *err = NULL, *again = NULL;
     hone_model *m = NULL;
-    hone_input_value value[MAX_IO];
+    hone_input_value *value = HN_NEW_N(a, hone_input_value, MAX_IO);
     hone_model_options o = HONE_MODEL_OPTIONS_INIT;
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     if (hone_model_load(path, NULL, &m, &err) == HONE_OK) return m;
@@ -277,7 +295,7 @@ static hone_model *load_model(hn_arena *a, const char *folder, bool *ret_given, 
     o.n_value = given_values(a, folder, value);
     if (o.n_value > 0 && hone_model_load(path, &o, &m, &again) == HONE_OK) {
         hone_error_free(err);
-        *ret_given = true;
+        *ret_opts = o;
         return m;
     }
     say_error(r, "import", again ? again : err);
@@ -285,12 +303,15 @@ static hone_model *load_model(hn_arena *a, const char *folder, bool *ret_given, 
     return NULL;
 }
 
-static void run_case(const char *folder, result *r)
+static void run_case(const char *folder, open_dims *open, result *r)
 {
     hn_arena *a = hn_arena_create();
     io_set s = { .name = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder };
-    way w = { .m = load_model(a, folder, &s.given, r) };
+    hone_model_options o = HONE_MODEL_OPTIONS_INIT;
+    way w = { .m = load_model(a, folder, &o, r) };
+    s.given = o.n_value > 0;
     if (!r->verdict) list_io(w.m, &s, r);
+    if (!r->verdict && opt.open) open_model(a, w.m, &o, &s, open);
     if (!r->verdict) load_files(a, folder, w.m, &s, r);
     s.loose = opt.loose;
     if (!r->verdict && (opt.self || opt.loose)) evaluate(&w, &s, r);
@@ -306,7 +327,7 @@ static void run_case(const char *folder, result *r)
 
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--opt-level N] [--route TEXT]  (case folders on stdin)\n", program);
+    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--open] [--opt-level N] [--route TEXT]  (case folders on stdin)\n", program);
     return 2;
 }
 
@@ -317,6 +338,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--eval") == 0) opt.eval = true;
         else if (strcmp(argv[i], "--self") == 0) opt.self = true;
         else if (strcmp(argv[i], "--loose") == 0) opt.loose = true;
+        else if (strcmp(argv[i], "--open") == 0) opt.open = true;
         else if (strcmp(argv[i], "--opt-level") == 0 && i + 1 < argc) opt.opt_level = atoi(argv[++i]);
         else if (strcmp(argv[i], "--route") == 0 && i + 1 < argc) opt.route = argv[++i];
         else return usage(argv[0]);
@@ -327,8 +349,10 @@ int main(int argc, char **argv)
         result r = { 0 };
         line[strcspn(line, "\n")] = 0;
         if (!line[0]) continue;
-        run_case(line, &r);
+        open_dims open = { 0 };
+        run_case(line, &open, &r);
         if (r.verdict) printf("%s\t%s\n", r.verdict, r.reason);
+        else if (opt.open) printf("pass\t%d of %d open%s%s\n", open.n_open, open.n, open.refusal[0] ? ": " : "", open.refusal);
         else printf("pass\n");
         fflush(stdout);
     }

@@ -82,6 +82,51 @@ TEST(views_fire)
     check_fires(t, rows, HN_COUNT(rows));
 }
 
+TEST(indices_are_proved)
+{
+    static const char table[] = "const t f32[9,4]\n";
+    static const struct {
+        const char *text;
+        bool fires;
+    } rows[] = {
+        { "in x f32[2,9]\ni = arg_max(x) {axis=1, keepdims=0}\ny = gather(t, i)\nout y", true },
+        { "in x f32[2,10]\ni = arg_max(x) {axis=1, keepdims=0}\ny = gather(t, i)\nout y", false },
+        { "in x f32[2,9]\nv, i = topk(x) {axis=1, dim=3}\ny = gather(t, i)\nout y", true },
+        { "in x f32[2,9]\nv, i = topk(x) {axis=0, dim=1}\nj = cast(i) {to=i32}  k = reshape(j) {dim=[3,3]}\ny = gather(t, k)\nout y", true },
+        { "in i i64[2]\ny = gather(t, i)\nout y", false },
+        { "in b bool[2]\ni = cast(b) {to=i64}\ny = gather(t, i)\nout y", true },
+        { "in i i64[2]\nconst lo i64[] = {-9}  const hi i64[] = {8}\nj = clip(i, lo, hi)\ny = gather(t, j)\nout y", true },
+        { "in i i64[2]\nconst lo i64[] = {-10}  const hi i64[] = {8}\nj = clip(i, lo, hi)\ny = gather(t, j)\nout y", false },
+        { "in i i64[2]\nconst lo i64[] = {0}  const hi i64[] = {9}\nj = clip(i, lo, hi)\ny = gather(t, j)\nout y", false },
+        { "in i i64[2]\nconst m i64[] = {9}\nj = mod(i, m)\ny = gather(t, j)\nout y", true },
+        { "in i i64[2]\nconst m i64[] = {9}\nj = mod(i, m) {fmod=1}\ny = gather(t, j)\nout y", false },
+        { "in i i64[2]\nconst m i64[] = {-9}\nj = mod(i, m)\ny = gather(t, j)\nout y", false },
+        { "const i i64[3] = {8,-9,5}\ny = gather(t, i)\nout y", true },
+        { "const a i64[] = {2}  const d i64[] = {3}\ni = range(a, d) {dim=3}\ny = gather(t, i)\nout y", true },
+        { "const a i64[] = {3}  const d i64[] = {3}\ni = range(a, d) {dim=3}\ny = gather(t, i)\nout y", false },
+        { "i = iota() {dtype=i64, dim=[4], axis=0}  const k i64[] = {2}  const o i64[] = {2}\nj = mul(i, k)  l = add(j, o)\ny = gather(t, l)\nout y", true },
+        { "i = iota() {dtype=i64, dim=[4], axis=0}  const k i64[] = {2}  const o i64[] = {3}\nj = mul(i, k)  l = add(j, o)\ny = gather(t, l)\nout y", false },
+        { "i = iota() {dtype=i64, dim=[4], axis=0}  const o i64[] = {-4}\nl = sub(o, i)\ny = gather(t, l)\nout y", true },
+        { "in i i64[4]\nc = cast(i) {to=u8}  j = cast(c) {to=i64}\ny = gather(t, j)\nout y", false },
+        { "sym n [1,4,64]\nin x f32[n,5]\ni = arg_max(x) {axis=0, keepdims=0}\ny = gather(x, i)\nout y", true },
+        { "sym n [1,4,64]\nsym m [1,4,64]\nin x f32[n,5]  in z f32[m,5]\ni = arg_max(x) {axis=0, keepdims=0}\ny = gather(z, i)\nout y", false },
+        { "in x f32[3,4]\nz, n = nonzero(x)  i = transpose(z) {perm=[1,0]}\ny = gather_nd(x, i)\nout y", true },
+        { "in x f32[3,4]\nz, n = nonzero(x)  i = transpose(z) {perm=[1,0]}\ny = gather_nd(t, i)\nout y", false },
+        { "in x f32[2,9]\na = arg_max(x) {axis=1, keepdims=1}  const b i64[2,1] = {3,-4}  i = concat(a, b) {axis=1}\ny = gather_nd(t, i)\nout y", true },
+        { "in x f32[2,9]\na = arg_max(x) {axis=1, keepdims=1}  const b i64[2,1] = {3,-4}  i = concat(b, a) {axis=1}\ny = gather_nd(t, i)\nout y", false },
+        { "in x f32[1,4]  in w f32[9,4]\ni = arg_max(w) {axis=0, keepdims=1}\ny = scatter_elements(t, i, x) {axis=0}\nout y", true },
+        { "in x f32[1,4]  in w f32[9,4]\ni = arg_max(w) {axis=0, keepdims=1}\ny = scatter_elements(t, i, x) {axis=1}\nout y", false },
+    };
+    for (int i = 0; i < HN_COUNT(rows); i++) {
+        hn_graph *g = NULL;
+        hn_str text = { 0 };
+        hn_str_addf(&text, "%s%s", table, rows[i].text);
+        hn_test_note("%s", rows[i].text);
+        CHECK_EQ(hn_test_fires(t, "prove_index", hn_str_get(&text), &g), rows[i].fires);
+        hn_str_done(&text);
+    }
+}
+
 TEST(views_do_not_fire)
 {
     static const refuses rows[] = {

@@ -156,6 +156,7 @@ static int64_t stored_elems(const fixture *f, const hn_value *v)
 typedef struct buffers {
     uint8_t *in[MAX_BUF], *out[MAX_BUF], *temp[MAX_BUF], *blob[MAX_BUF];
     int64_t in_bytes[MAX_BUF], out_bytes[MAX_BUF], temp_bytes[MAX_BUF];
+    uint8_t *fault; /* of all launches: no index is out of range here */
 } buffers;
 
 static uint8_t *guarded(hn_test *t, int64_t bytes, int fill_byte)
@@ -200,6 +201,7 @@ static void make_buffers(hn_test *t, const fixture *f, const hn_tactic_def *td, 
         if (hn_dim_is_const(e->temp_bytes.at[i])) b->temp_bytes[i] = e->temp_bytes.at[i];
         b->temp[i] = guarded(t, b->temp_bytes[i], 0xFF);
     }
+    b->fault = guarded(t, HN_FAULT_BYTES, 0);
     for (int i = 0; i < e->blobs.n; i++) {
         b->blob[i] = guarded(t, (int64_t)e->blobs.at[i].bytes, 0xFF);
         CHECK_OK(td->pack(&f->r, tg, p, i, b->blob[i], &dg), &dg);
@@ -216,6 +218,8 @@ static void *buffer(const buffers *b, hn_ref ref)
         return b->out[ref.index];
     case HN_REF_TEMP:
         return b->temp[ref.index];
+    case HN_REF_FAULT:
+        return b->fault;
     default:
         return b->blob[ref.index];
     }
@@ -301,6 +305,13 @@ static void run_parts(const compiled *c)
     }
 }
 
+static void check_no_fault(const buffers *b)
+{
+    for (int i = 0; i < HN_FAULT_BYTES; i++)
+        CHECK_EQ(b->fault[i], 0);
+    check_guard(b->fault, HN_FAULT_BYTES);
+}
+
 static void compare(const fixture *f, const buffers *b, int i, double tol, const char *name)
 {
     const hn_value *v = f->g->out[i].value;
@@ -365,6 +376,7 @@ static void check_point(hn_test *t, const fixture *f, const fast_case *c, const 
         compare(f, &b, i, c->tol > 0 ? c->tol : 2e-6, name);
     for (int i = 0; i < e.temp_bytes.n; i++)
         check_guard(b.temp[i], b.temp_bytes[i]);
+    check_no_fault(&b);
     done(&k);
 }
 
@@ -434,6 +446,7 @@ static int64_t buffer_bytes(const buffers *b, const hn_emission *e, hn_ref ref)
     case HN_REF_IN: return b->in_bytes[ref.index];
     case HN_REF_OUT: return b->out_bytes[ref.index];
     case HN_REF_TEMP: return b->temp_bytes[ref.index];
+    case HN_REF_FAULT: return HN_FAULT_BYTES;
     default: return (int64_t)e->blobs.at[ref.index].bytes;
     }
 }
@@ -474,6 +487,7 @@ static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, 
     const double tol = c->tol > 0 ? c->tol : 2e-6;
     for (int i = 0; i < f->g->n_out; i++)
         compare(f, &b, i, tg->arch == HN_ARCH_SM && td->changes_numbers ? HN_MAX(tol, 1e-3) : tol, name);
+    check_no_fault(&b);
 }
 
 /* The CPU's, and a GPU. */

@@ -2,7 +2,7 @@
  *
  * Updates of scatter_elements meet only within a line along the axis, those of scatter_nd only within one
  * element of the slice: these are the parallel trips, and each takes its updates one after the other.
- * Out-of-range indices are left out.
+ * Updates at indices out of range are told and left out.
  */
 #include "tactic/cpu/loops.h"
 
@@ -132,13 +132,15 @@ static hn_kv scalar_at(scat *s, const hn_value *v, const hn_kv *at)
 }
 
 /* An index brought into range from the end; and whether it is in range at all is added to *ok. */
-static hn_kv resolve(scat *s, hn_kv i, hn_dim extent, hn_kv *ok)
+static hn_kv resolve(scat *s, hn_kv index, int axis, hn_kv *ok)
 {
     hn_kb *b = hn_lower_kb(s->l);
-    const hn_kv n = hn_lower_dim(s->l, extent), zero = hn_kb_i(b, 0);
-    i = hn_kb_cast(b, i, HN_I64);
-    i = hn_kb_select(b, hn_kb_lt(b, i, zero), hn_kb_add(b, i, n), i);
-    const hn_kv in = hn_kb_and(b, hn_kb_ge(b, i, zero), hn_kb_lt(b, i, n));
+    const hn_kv n = hn_lower_dim(s->l, s->x->type.dim[axis]), zero = hn_kb_i(b, 0);
+    index = hn_kb_cast(b, index, HN_I64);
+    const hn_kv i = hn_kb_select(b, hn_kb_lt(b, index, zero), hn_kb_add(b, index, n), index);
+    if (hn_attr_i(s->r->root, "in_range")) return i;
+    const hn_kv in = hn_kb_lt(b, hn_kb_cast(b, i, HN_U64), hn_kb_cast(b, n, HN_U64)); /* negative ones are large */
+    hn_lower_fault(s->l, s->r->root, axis, index, hn_kb_not(b, in), n);
     *ok = hn_kv_is(*ok) ? hn_kb_and(b, *ok, in) : in;
     return i;
 }
@@ -171,10 +173,10 @@ static void emit_elements(scat *s)
     for (int a = 0; a < s->y->type.rank; a++)
         s->to[a] = s->at[a];
     hn_kv ok = HN_KV_NONE;
-    s->to[s->axis] = resolve(s, scalar_at(s, s->ix, s->at), s->x->type.dim[s->axis], &ok);
-    hn_kb_if(b, ok);
+    s->to[s->axis] = resolve(s, scalar_at(s, s->ix, s->at), s->axis, &ok);
+    if (hn_kv_is(ok)) hn_kb_if(b, ok);
     apply(s, scalar_at(s, s->up, s->at), HN_KV_NONE, 1);
-    hn_kb_end(b);
+    if (hn_kv_is(ok)) hn_kb_end(b);
     hn_kb_end(b);
     hn_kb_end(b);
 }
@@ -190,7 +192,7 @@ static void tuples_body(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
         tuple[a] = s->at[a];
     for (int k = 0; k < s->depth; k++) {
         tuple[lead] = hn_kb_i(b, k);
-        s->to[k] = resolve(s, scalar_at(s, s->ix, tuple), s->x->type.dim[k], &ok);
+        s->to[k] = resolve(s, scalar_at(s, s->ix, tuple), k, &ok);
     }
     if (hn_kv_is(i)) s->to[s->y->type.rank - 1] = i;
     for (int a = lead; a <= last; a++)
