@@ -1,5 +1,5 @@
 /*
- * Indices out of range. Kernels that read or write at computed places clamp or leave out what lies outside, and tell of it in a
+ * Indices out of range. Kernels that read or write at computed places read another element or leave out what lies outside, and tell of it in a
  * record of the launch's own (core.h); the run ends with an error then. The records are zero but for that, so that looking at
  * them is all that a run without such an index pays.
  */

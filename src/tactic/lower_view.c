@@ -422,8 +422,8 @@ static hn_kv lower_dims(hn_lower *l, const hn_node *n, const hn_kidx *idx)
     return x;
 }
 
-/* ---- reading through an index tensor: negative counts from the end; out of range is told and clamped, never read ---- */
-/* The index of node n into an axis of its operand 0, where mask is on. */
+/* ---- reading through an index tensor: negative counts from the end; out of range is told and reads the first element ---- */
+/* The index of node n into an axis of its operand 0, where mask is on. (The plan sees to it that there is a first element.) */
 static hn_kv wrap_index(hn_lower *l, const hn_node *n, int axis, hn_kv index, hn_kv mask)
 {
     hn_kb *b = l->b;
@@ -433,10 +433,9 @@ static hn_kv wrap_index(hn_lower *l, const hn_node *n, int axis, hn_kv index, hn
     const hn_kv zero = hn_kb_int(b, HN_I64, lanes, 0);
     const hn_kv i = hn_kb_select(b, hn_kb_lt(b, index, zero), hn_kb_add(b, index, end), index);
     if (hn_attr_i(n, "in_range")) return i;
-    hn_kv bad = hn_kb_ge(b, hn_kb_cast(b, i, HN_U64), hn_kb_cast(b, end, HN_U64)); /* negative ones are large */
-    if (hn_kv_is(mask)) bad = hn_kb_and(b, bad, hn_kb_splat(b, mask, lanes));
-    hn_lower_fault(l, n, axis, index, bad, extent);
-    return hn_kb_max(b, hn_kb_min(b, i, hn_kb_sub(b, end, hn_kb_int(b, HN_I64, lanes, 1))), zero);
+    const hn_kv bad = hn_kb_ge(b, hn_kb_cast(b, i, HN_U64), hn_kb_cast(b, end, HN_U64)); /* negative ones are large */
+    hn_lower_fault(l, n, axis, index, hn_kv_is(mask) ? hn_kb_and(b, bad, hn_kb_splat(b, mask, lanes)) : bad, extent);
+    return hn_kb_select(b, bad, zero, i);
 }
 
 static bool all_uniform(const hn_kidx *idx)
