@@ -10,7 +10,7 @@ CACHE   := $(or $(HONE_FETCH_DIR),.cache)
 TOOLS   := $(CACHE)/peers/tools/bin/python
 CFG     := --buildtype=release --prefix=$(PREFIX)
 
-.PHONY: all deps demo check check-long conformance bench fuzz fuzz-graphs install clean distclean models peers help
+.PHONY: all deps demo check check-long conformance exporters bench fuzz fuzz-graphs install clean distclean models peers help
 
 all:
 	@scripts/build.sh $(RELEASE) $(CFG)
@@ -23,6 +23,7 @@ help:
 	  'make check        every test a change must pass' \
 	  'make check-long   the slow ones too' \
 	  'make conformance  the ONNX node tests' \
+	  'make exporters    export 40 architectures and more, compare with ONNX Runtime (1 GB of packages, hours)' \
 	  'make bench        all models against the peers, to build/bench/cpu.json' \
 	  'make fuzz         mutate models and engines (FUZZ_SECONDS=60)' \
 	  'make fuzz-graphs  random models: engines, evaluation and ONNX Runtime vote (FUZZ_GRAPHS=500)' \
@@ -51,6 +52,11 @@ conformance:
 	@scripts/deps.sh build conformance python
 	@$(MAKE) --no-print-directory all
 	@$(PY) tests/conformance/run.py $(CONFORMANCE_FLAGS)
+
+exporters:
+	@scripts/deps.sh build python export
+	@$(MAKE) --no-print-directory all
+	@$(PY) tests/exporters/run.py $(EXPORTERS_FLAGS)
 
 models:
 	@scripts/deps.sh python export

@@ -14,11 +14,14 @@ import subprocess
 import sys
 import venv
 
+import cuda_absent
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("HONE_FETCH_DIR") or ROOT / ".cache")
 LISTS = ROOT / "bench" / "requirements"
-PROBE = {"tools": "numpy", "ort": "onnxruntime", "openvino": "openvino", "fuzz": "onnx, onnxruntime"}
-ON_REQUEST = {"fuzz"} # no peer: made when named
+PROBE = {"tools": "numpy", "ort": "onnxruntime", "openvino": "openvino", "fuzz": "onnx, onnxruntime",
+         "exporters": "torch, onnx, onnxscript, onnxruntime"}
+ON_REQUEST = {"fuzz", "exporters"} # no peers: made when named
 
 
 def python_of(name):
@@ -55,6 +58,8 @@ def make(name, quiet=False):
     if run.returncode != 0:
         last = (run.stderr.strip() or "pip said nothing").splitlines()[-1]
         return f"{name}: pip could not install {LISTS.name}/{name}.txt: {last}"
+    for torch_libs in where.glob("lib/python*/site-packages/torch/lib"):
+        cuda_absent.make(torch_libs)
     probe = subprocess.run([str(python_of(name)), "-c", f"import {PROBE[name]}"], capture_output=True, text=True)
     if probe.returncode != 0:
         return f"{name}: {PROBE[name]} was installed but does not import: {probe.stderr.strip().splitlines()[-1]}"

@@ -1,0 +1,110 @@
+"""What an architecture of the exporter checks is, and the list of them all.
+
+A net is a small configuration of a known architecture with seeded weights: the patterns that an exporter writes count, not the
+size. The nets_*.py beside this file hold them, a file a library; nothing of torch is imported before a net is made.
+"""
+
+import dataclasses
+import importlib
+import zlib
+
+LIBRARIES = ("own", "torchvision", "transformers", "timm")
+
+
+@dataclasses.dataclass(frozen=True)
+class Net:
+    """One architecture.
+
+    inputs: name -> "dtype[dims] fill" as in bench/models.toml, with symbols among the dims; in the order of forward()'s.
+    sizes: what the symbols are, a run each; static files have the extents of the first. No symbols: one run.
+    script, dynamo, debian: exported by torch's TorchScript exporter, its new one, and Debian's torch 1.13.
+    derive: what other tools make of it (derive.py).
+    """
+    name: str
+    library: str
+    make: object
+    inputs: dict
+    sizes: tuple = ({},)
+    script: bool = True
+    dynamo: bool = True
+    debian: bool = False
+    derive: tuple = ()
+    opset: int = 17
+    runs: int = 1           # how often each size is run, with other values
+
+    @property
+    def seed(self):
+        return zlib.crc32(self.name.encode())
+
+    def dynamic_axes(self):
+        """{input: {axis: symbol}} of the inputs that have any."""
+        out = {}
+        for name, text in self.inputs.items():
+            axes = {i: d for i, d in enumerate(dims_of(text)) if not d.isdigit()}
+            if axes:
+                out[name] = axes
+        return out
+
+    def feeds(self, size, run=0):
+        """Seeded arrays of one size."""
+        import models
+        import numpy as np
+        return {n: models._fill(np, with_dims(text, size), zlib.crc32(f"{self.name}/{n}/{run}".encode()))
+                for n, text in self.inputs.items()}
+
+
+def dims_of(text):
+    """"f32[batch,3] normal(0, 1)" -> ["batch", "3"]."""
+    return [d.strip() for d in text[text.index("[") + 1:text.index("]")].split(",") if d.strip()]
+
+
+def with_dims(text, size):
+    """The input's text with numbers for symbols. A symbol may be a sum: "past+seq"."""
+    dims = [str(sum(int(size.get(t, t)) for t in d.split("+"))) for d in dims_of(text)]
+    return f"{text[:text.index('[')]}[{','.join(dims)}]{text[text.index(']') + 1:]}"
+
+
+class Library:
+    """Collects the nets of one file."""
+
+    def __init__(self, name):
+        self.name, self.nets = name, []
+
+    def net(self, name, inputs, sizes=({},), **options):
+        """Decorator of a function that makes the module."""
+        def keep(make):
+            self.nets.append(Net(name, self.name, make, inputs, tuple(sizes), **options))
+            return make
+        return keep
+
+    def add(self, name, make, inputs, sizes=({},), **options):
+        self.net(name, inputs, sizes, **options)(make)
+
+
+def load():
+    """Every net, by name."""
+    out = {}
+    for lib in LIBRARIES:
+        for n in importlib.import_module(f"nets_{lib}").lib.nets:
+            assert n.name not in out, n.name
+            out[n.name] = n
+    return out
+
+
+def settle_norms(torch, module):
+    """Give batch norms statistics as training leaves them: untouched ones would be folded to nothing."""
+    for m in module.modules():
+        if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.running_var is not None:
+            torch.nn.init.uniform_(m.running_var, 0.5, 1.5)
+            torch.nn.init.normal_(m.running_mean, 0, 0.1)
+            if m.affine:
+                torch.nn.init.uniform_(m.weight, 0.8, 1.2)
+                torch.nn.init.normal_(m.bias, 0, 0.1)
+
+
+def build(torch, net):
+    """The module, ready to be exported: the same weights every time."""
+    torch.manual_seed(net.seed)
+    module = net.make()
+    settle_norms(torch, module)
+    return module.eval()

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""make exporters: what exporters and tools write, built, run, and compared with float64 and with ONNX Runtime.
+
+Architectures of torchvision, transformers, timm and our own (nets_*.py), small, with seeded weights; each exported by torch's
+TorchScript exporter and its new one, some by Debian's torch 1.13 too, with fixed and with open shapes; some then quantised, halved,
+optimised or simplified by the tools of derive.py. The files of bench/models.toml that tf2onnx and Paddle wrote take part.
+Exported files are kept in .cache/exporters, results go to build/exporters/results.json.
+
+A file passes when an engine of it yields, for each size of its open shapes,
+  - integers equal to float64's, floats with an error (relative L2 of the worst output, root of the mean square over the runs) of
+    at most 1.5 times ONNX Runtime's or 1e-6, and
+  - ONNX Runtime's outputs within AGREE: the float64 evaluation rests on our reading of the file, ONNX Runtime's does not.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE), str(ROOT / "bench"), str(ROOT / "scripts")]
+import peers  # noqa: E402
+
+CACHE = peers.CACHE / "exporters"
+WORK = ROOT / "build" / "exporters"
+DEBIAN = pathlib.Path("/usr/bin/python3")
+EXPORT_LIMIT_S = 900
+FLOOR, FACTOR = 1e-6, 1.5
+# What two right implementations may differ by: rounding of the weights' type, and bins of a quantiser that round otherwise.
+AGREE = {"fp16": 2e-2, "qdq": 5e-2, "qoperator": 5e-2, "dynamic": 5e-2, "": 1e-4}
+
+
+def prepare():
+    """Environments, then the same program under the tools' Python."""
+    for name in ("tools", "ort", "exporters"):
+        error = peers.make(name)
+        if error:
+            raise SystemExit(f"error: {error}")
+    os.execve(peers.python_of("tools"), [str(peers.python_of("tools")), __file__, *sys.argv[1:]],
+              {**os.environ, "HONE_EXPORTERS_READY": "1"})
+
+
+# ---- exporting ----
+def variants_of(net):
+    out = []
+    for exporter in ("script", "dynamo", "debian"):
+        if getattr(net, exporter):
+            out.append(f"{exporter}-static")
+            if net.dynamic_axes():
+                out.append(f"{exporter}-dynamic")
+    return out + list(net.derive)
+
+
+def is_done(folder, variant):
+    return (folder / f"{variant}.onnx").exists() or (folder / f"{variant}.refused").exists()
+
+
+def export(net, wanted, force):
+    """Let the exporters write what is not there yet, a process an environment."""
+    folder = CACHE / net.name
+    todo = [v for v in wanted if force or not is_done(folder, v)]
+    for python, part in ((peers.python_of("exporters"), [v for v in todo if not v.startswith("debian")]),
+                         (DEBIAN, [v for v in todo if v.startswith("debian")])):
+        if not part:
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "export.log", "a", encoding="utf-8") as log:
+            try:
+                rc = subprocess.run([str(python), str(HERE / "export.py"), str(folder), net.name, *part], stdin=subprocess.DEVNULL,
+                                    stdout=log, stderr=log, timeout=EXPORT_LIMIT_S).returncode
+            except subprocess.TimeoutExpired:
+                rc = 124
+        for v in part:
+            if not is_done(folder, v): # the process died; perhaps of a variant before this one
+                (folder / f"{v}.refused").write_text(f"the exporter's process ended with status {rc}\n")
+
+
+# ---- checking ----
+def rms(values):
+    return (sum(v * v for v in values) / len(values)) ** 0.5
+
+
+def save_feeds(net, size, run, folder):
+    import numpy as np
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for i, (name, a) in enumerate(net.feeds(size, run).items()):
+        files[name] = str(folder / f"input_{i}.npy")
+        np.save(files[name], a)
+    return files
+
+
+class File:
+    """A model file as ours.build and ours.cached_reference take it."""
+
+    def __init__(self, path, name):
+        self.path, self.name, self.dynamic = path, name, True
+
+
+def feeds_of(net, variant, work):
+    """[{input: file}] of all runs of a file."""
+    is_open = variant.endswith("-dynamic") or not variant.endswith("-static") and (CACHE / net.name / "script-dynamic.onnx").exists()
+    sizes = net.sizes if is_open else net.sizes[:1]
+    return [save_feeds(net, size, run, work / f"in_{i}_{run}") for i, size in enumerate(sizes) for run in range(net.runs)]
+
+
+def answers(start, runs, folder):
+    """Outputs of a contestant for all runs; the second set of inputs and later ones change its shapes."""
+    import contest
+    out = []
+    with start(runs[0]) as c:
+        for i, files in enumerate(runs):
+            if i:
+                c.ask(cmd="inputs", files=files)
+            out.append(contest.load_outputs(c.ask(cmd="outputs", dir=str(folder / f"out_{i}"))))
+    return out
+
+
+def check(path, runs, work, agree):
+    """{verdict, reason, err, ort, apart, nodes} of one file."""
+    import contest
+    import ours
+    model, engine = File(path, path.stem), work / "engine.hone"
+    try:
+        ours.build(model, engine, 1, ["--opt-level", 0])
+        want = [ours.cached_reference(model, files, work) for files in runs]
+        got = answers(lambda files: contest.start_hone("hone", engine, 1, files), runs, work / "hone")
+    except (ours.HoneError, contest.ContestError) as e:
+        return {"verdict": "FAIL", "reason": str(e)}
+    try:
+        ort = answers(lambda files: contest.start_peer("ort", path, 1, files), runs, work / "ort")
+    except contest.ContestError as e:
+        return {"verdict": "skip", "reason": f"ONNX Runtime refuses: {e}"}
+    err = rms([contest.worst_error(g, w) for g, w in zip(got, want)])
+    ort_err = rms([contest.worst_error(o, w) for o, w in zip(ort, want)])
+    apart = max(contest.worst_error(g, o) for g, o in zip(got, ort))
+    return judge(err, ort_err, apart, agree)
+
+
+def judge(err, ort_err, apart, agree):
+    reason = ""
+    if err > max(FLOOR, FACTOR * ort_err):
+        reason = f"error {err:.1e}, ONNX Runtime's {ort_err:.1e}"
+    elif apart > agree:
+        reason = f"{apart:.1e} from ONNX Runtime"
+    return {"verdict": "FAIL" if reason else "ok", "reason": reason, "err": err, "ort": ort_err, "apart": apart}
+
+
+def check_variant(net, variant):
+    refused = CACHE / net.name / f"{variant}.refused"
+    if refused.exists():
+        return {"verdict": "skip", "reason": f"exporter: {refused.read_text().strip()}"}
+    work = WORK / net.name / variant
+    try:
+        return check(CACHE / net.name / f"{variant}.onnx", feeds_of(net, variant, work), work,
+                     AGREE.get(variant.split("-")[0], AGREE[""]))
+    except Exception as e: # one file must not end the run
+        traceback.print_exc()
+        return {"verdict": "FAIL", "reason": f"{type(e).__name__}: {e}"}
+
+
+def one_net(net, args):
+    wanted = [v for v in variants_of(net) if not args.variants or v in args.variants.split(",")]
+    export(net, wanted, args.force)
+    out = []
+    for v in wanted:
+        r = {"net": net.name, "library": net.library, "variant": v, **check_variant(net, v)}
+        numbers = f"err {r['err']:.1e}, ONNX Runtime {r['ort']:.1e}, apart {r['apart']:.1e}  " if "err" in r else ""
+        print(f"{r['verdict']:4}  {net.name + ' ' + v:36} {numbers}{r['reason']}", flush=True)
+        out.append(r)
+    return out
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--only", metavar="NET[,NET]", help="these architectures")
+    ap.add_argument("--library", metavar="NAME[,NAME]", help="those of these libraries")
+    ap.add_argument("--variants", metavar="NAME[,NAME]", help="these files of each alone, such as dynamo-dynamic")
+    ap.add_argument("--force", action="store_true", help="export again what is there")
+    ap.add_argument("--list", action="store_true", help="name the architectures and their files")
+    ap.add_argument("--jobs", type=int, default=1)
+    args = ap.parse_args()
+    if "HONE_EXPORTERS_READY" not in os.environ and not args.list:
+        prepare()
+    import nets
+    known = nets.load()
+    unknown = [n for n in (args.only or "").split(",") if n and n not in known]
+    if unknown:
+        ap.error(f"no architecture named {', '.join(unknown)}; --list names them")
+    chosen = [n for n in known.values() if (not args.only or n.name in args.only.split(","))
+              and (not args.library or n.library in args.library.split(","))]
+    if args.list:
+        for n in chosen:
+            print(f"{n.library:14} {n.name:20} {' '.join(variants_of(n))}")
+        return 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        results = [r for rs in pool.map(lambda n: one_net(n, args), chosen) for r in rs]
+    return report(results)
+
+
+def report(results):
+    WORK.mkdir(parents=True, exist_ok=True)
+    (WORK / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    count = {v: sum(r["verdict"] == v for r in results) for v in ("ok", "FAIL", "skip")}
+    for r in results:
+        if r["verdict"] == "FAIL":
+            print(f"      {r['net']} {r['variant']}: {r['reason']}")
+    print(f"exporters: {count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+    return 1 if count["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
