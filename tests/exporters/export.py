@@ -6,8 +6,10 @@ A variant is EXPORTER-SHAPES, "script-dynamic", or a tool of derive.py. What an 
 reason: that is no fault of ours, but the table says it.
 """
 
+import json
 import os
 import pathlib
+import re
 import sys
 import traceback
 import warnings
@@ -20,18 +22,42 @@ DEBIAN_OPSET = 16
 DYNAMO_OPSET = 20
 
 
-def arguments(torch, net):
-    return tuple(torch.from_numpy(a) for a in net.feeds(net.sizes[0]).values())
+def arguments(torch, net, size):
+    return tuple(torch.from_numpy(a) for a in net.feeds(size).values())
+
+
+def open_shapes(torch, axes, names, lenient):
+    """What the new exporter is told of shapes: names; or, leniently, that it may fix what it cannot leave open."""
+    dim = torch.export.Dim
+    # A sum of symbols is what the exporter finds by itself.
+    return tuple({i: dim.AUTO if lenient else dim.DYNAMIC if "+" in s else s for i, s in axes[n].items()} if n in axes else None
+                 for n in names)
+
+
+def to_onnx_new(torch, net, module, args, path, shapes):
+    torch.onnx.export(module, args, str(path), dynamo=True, opset_version=max(net.opset, DYNAMO_OPSET), input_names=list(net.inputs),
+                      dynamic_shapes=shapes, external_data=False, verbose=False)
+
+
+def fixed_symbols(net, path):
+    """{symbol: extent} of those that an exporter was to leave open and has fixed."""
+    import onnx
+    inputs = {i.name: i.type.tensor_type.shape.dim for i in onnx.load(path).graph.input}
+    return {s: inputs[name][i].dim_value for name, axes in net.dynamic_axes().items() if name in inputs for i, s in axes.items()
+            if inputs[name][i].dim_value > 0 and "+" not in s}
 
 
 def to_onnx(torch, net, module, exporter, dynamic, path):
-    args, names, axes = arguments(torch, net), list(net.inputs), net.dynamic_axes() if dynamic else {}
+    # The new exporter takes an extent of 1 for a constant, whatever it is told.
+    args = arguments(torch, net, net.sizes[-1 if exporter == "dynamo" and dynamic else 0])
+    names, axes = list(net.inputs), net.dynamic_axes() if dynamic else {}
     if exporter == "dynamo":
-        shapes = tuple(axes.get(n) for n in names) if dynamic else None
-        # A sum of symbols is what the exporter finds by itself.
-        named = [{i: torch.export.Dim.DYNAMIC if "+" in s else s for i, s in d.items()} if d else None for d in shapes or ()]
-        torch.onnx.export(module, args, str(path), dynamo=True, opset_version=max(net.opset, DYNAMO_OPSET), input_names=names,
-                          dynamic_shapes=tuple(named) if dynamic else None, external_data=False, verbose=False)
+        try:
+            to_onnx_new(torch, net, module, args, path, open_shapes(torch, axes, names, False) if dynamic else None)
+        except torch.onnx.errors.OnnxExporterError:
+            if not dynamic:
+                raise
+            to_onnx_new(torch, net, module, args, path, open_shapes(torch, axes, names, True))
         return
     how = {"dynamo": False} if exporter == "script" else {}
     torch.onnx.export(module, args, str(path), opset_version=DEBIAN_OPSET if exporter == "debian" else net.opset, input_names=names,
@@ -50,6 +76,13 @@ def make(net, variant, folder, part):
         to_onnx(torch, net, nets.build(torch, net), exporter, shapes == "dynamic", part)
 
 
+def reason_of(error):
+    """The line that says why: the new exporter buries it under a summary."""
+    lines = [re.sub(r"\x1b\[\d+m", "", ln).strip() for ln in str(error).splitlines()]
+    after = lines[lines.index("## Exception summary") + 1:] if "## Exception summary" in lines else lines
+    return " ".join([ln for ln in after if ln][:2]) or "no reason given"
+
+
 def one(net, variant, folder):
     """The file, or the reason why there is none."""
     final, refused = folder / f"{variant}.onnx", folder / f"{variant}.refused"
@@ -61,10 +94,11 @@ def one(net, variant, folder):
     except Exception as e: # whatever an exporter raises
         traceback.print_exc()
         part.unlink(missing_ok=True)
-        text = next((ln.strip() for ln in str(e).splitlines() if ln.strip()), "no reason given")
-        refused.write_text(f"{type(e).__name__}: {text}\n")
+        refused.write_text(f"{type(e).__name__}: {reason_of(e)}\n")
         return
     refused.unlink(missing_ok=True)
+    if variant.endswith("-dynamic"):
+        (folder / f"{variant}.fixed.json").write_text(json.dumps(fixed_symbols(net, part)))
     os.replace(part, final)
 
 

@@ -24,7 +24,9 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "bench"), str(ROOT / "scripts")]
+import derive  # noqa: E402
 import peers  # noqa: E402
+import table  # noqa: E402
 
 CACHE = peers.CACHE / "exporters"
 WORK = ROOT / "build" / "exporters"
@@ -104,8 +106,11 @@ class File:
 
 def feeds_of(net, variant, work):
     """[{input: file}] of all runs of a file."""
-    is_open = variant.endswith("-dynamic") or not variant.endswith("-static") and (CACHE / net.name / "script-dynamic.onnx").exists()
-    sizes = net.sizes if is_open else net.sizes[:1]
+    of = variant if "-" in variant else next(v for v in derive.PREFERRED if (CACHE / net.name / f"{v}.onnx").exists())
+    sizes = net.sizes if of.endswith("-dynamic") else net.sizes[:1]
+    fixed = CACHE / net.name / f"{of}.fixed.json"
+    if fixed.exists():
+        sizes = [{**size, **json.loads(fixed.read_text())} for size in sizes]
     return [save_feeds(net, size, run, work / f"in_{i}_{run}") for i, size in enumerate(sizes) for run in range(net.runs)]
 
 
@@ -122,24 +127,25 @@ def answers(start, runs, folder):
 
 
 def check(path, runs, work, agree):
-    """{verdict, reason, err, ort, apart, nodes} of one file."""
+    """{verdict, reason, err, ort, apart} of one file."""
     import contest
     import ours
-    model, engine = File(path, path.stem), work / "engine.hone"
+    model, engine, ort, ort_says = File(path, path.stem), work / "engine.hone", None, ""
+    try:
+        ort = answers(lambda files: contest.start_peer("ort", path, 1, files), runs, work / "ort")
+    except contest.ContestError as e:
+        ort_says = f"ONNX Runtime refuses: {e}"
     try:
         ours.build(model, engine, 1, ["--opt-level", 0])
         want = [ours.cached_reference(model, files, work) for files in runs]
         got = answers(lambda files: contest.start_hone("hone", engine, 1, files), runs, work / "hone")
     except (ours.HoneError, contest.ContestError) as e:
-        return {"verdict": "FAIL", "reason": str(e)}
-    try:
-        ort = answers(lambda files: contest.start_peer("ort", path, 1, files), runs, work / "ort")
-    except contest.ContestError as e:
-        return {"verdict": "skip", "reason": f"ONNX Runtime refuses: {e}"}
+        return {"verdict": "skip" if ort_says else "FAIL", "reason": f"{e}; {ort_says}" if ort_says else str(e)}
     err = rms([contest.worst_error(g, w) for g, w in zip(got, want)])
-    ort_err = rms([contest.worst_error(o, w) for o, w in zip(ort, want)])
-    apart = max(contest.worst_error(g, o) for g, o in zip(got, ort))
-    return judge(err, ort_err, apart, agree)
+    if not ort:
+        return {"verdict": "ok" if err <= agree else "FAIL", "reason": ort_says, "err": err}
+    return judge(err, rms([contest.worst_error(o, w) for o, w in zip(ort, want)]),
+                 max(contest.worst_error(g, o) for g, o in zip(got, ort)), agree)
 
 
 def judge(err, ort_err, apart, agree):
@@ -170,8 +176,8 @@ def one_net(net, args):
     out = []
     for v in wanted:
         r = {"net": net.name, "library": net.library, "variant": v, **check_variant(net, v)}
-        numbers = f"err {r['err']:.1e}, ONNX Runtime {r['ort']:.1e}, apart {r['apart']:.1e}  " if "err" in r else ""
-        print(f"{r['verdict']:4}  {net.name + ' ' + v:36} {numbers}{r['reason']}", flush=True)
+        numbers = " ".join(f"{k} {r[k]:.1e}" for k in ("err", "ort", "apart") if k in r)
+        print(f"{r['verdict']:4}  {net.name + ' ' + v:36} {numbers} {r['reason']}", flush=True)
         out.append(r)
     return out
 
@@ -183,6 +189,7 @@ def main():
     ap.add_argument("--variants", metavar="NAME[,NAME]", help="these files of each alone, such as dynamo-dynamic")
     ap.add_argument("--force", action="store_true", help="export again what is there")
     ap.add_argument("--list", action="store_true", help="name the architectures and their files")
+    ap.add_argument("--write-docs", action="store_true", help="put the table of all results into docs/conformance.md")
     ap.add_argument("--jobs", type=int, default=1)
     args = ap.parse_args()
     if "HONE_EXPORTERS_READY" not in os.environ and not args.list:
@@ -200,12 +207,25 @@ def main():
         return 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = [r for rs in pool.map(lambda n: one_net(n, args), chosen) for r in rs]
-    return report(results)
+    return report(results, args.write_docs)
 
 
-def report(results):
+def merged(results):
+    """These results and those of earlier runs that were about other files."""
+    store = WORK / "results.json"
+    old = json.loads(store.read_text()) if store.exists() else []
+    import nets
+    order = {(n.name, v): (i, k) for i, n in enumerate(nets.load().values()) for k, v in enumerate(variants_of(n))}
+    new = {(r["net"], r["variant"]): r for r in old + results}
+    return [new[k] for k in sorted(new.keys() & order.keys(), key=order.get)]
+
+
+def report(results, write_docs):
     WORK.mkdir(parents=True, exist_ok=True)
-    (WORK / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    everything = merged(results)
+    (WORK / "results.json").write_text(json.dumps(everything, indent=1) + "\n")
+    if write_docs:
+        table.write(everything, ROOT / "docs" / "conformance.md")
     count = {v: sum(r["verdict"] == v for r in results) for v in ("ok", "FAIL", "skip")}
     for r in results:
         if r["verdict"] == "FAIL":

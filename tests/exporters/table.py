@@ -34,7 +34,7 @@ def worst(rows):
     if not measured:
         return "- | -"
     r = max(measured, key=lambda r: r["err"])
-    return f"{r['err']:.0e} | {r['ort']:.0e}"
+    return f"{r['err']:.0e} | " + (f"{r['ort']:.0e}" if "ort" in r else "refuses")
 
 
 def summary(results):
