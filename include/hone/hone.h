@@ -276,7 +276,8 @@ HONE_API hone_status hone_context_shape(const hone_context *c, int io, int *ret_
  */
 HONE_API hone_status hone_context_make_input(const hone_context *c, int io, uint64_t seed, hone_tensor *ret, char **ret_note,
                                              hone_error **err);
-/** Use the caller's memory; it must stay alive until unbound (data NULL) or the context is freed. Outputs may stay unbound. */
+/** Use the caller's memory; it must stay alive until unbound (data NULL) or the context is freed. Outputs may stay unbound. Memory
+ *  is aligned to its elements, a GPU's own to 16 bytes. */
 HONE_API hone_status hone_context_bind(hone_context *c, int io, void *data, size_t capacity_bytes, hone_error **err);
 /** Bytes of an output after run; NULL before. */
 HONE_API const void *hone_context_output(const hone_context *c, int io, size_t *ret_bytes);

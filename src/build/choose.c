@@ -360,7 +360,7 @@ static hone_status split(hn_job *b, hn_graph *g, hn_groups *gs, int at, hn_diag 
             if (!one) return HN_NOMEM(dg);
             hn_dim offset;
             one->root = group->nodes.at[k];
-            one->kind = hn_group_alias_offset(g, one->root, &offset) ? HN_GROUP_ALIAS : HN_GROUP_REGION;
+            one->kind = hn_group_alias_offset(b, g, one->root, &offset) ? HN_GROUP_ALIAS : HN_GROUP_REGION;
             hn_vec_push(b->a, &one->nodes, one->root);
             if (!hn_vec_push(b->a, &next.all, one)) return HN_NOMEM(dg);
         }

@@ -11,32 +11,32 @@
 
 enum { MOST_READERS = 8 };
 
-static bool is_foldable(hn_graph *g, const hn_node *n)
+static bool is_foldable(const hn_job *b, hn_graph *g, const hn_node *n)
 {
     hn_dim offset;
-    return n->n_out == 1 && hn_lower_is_view(n) && !hn_group_alias_offset(g, n, &offset);
+    return n->n_out == 1 && hn_lower_is_view(n) && !hn_group_alias_offset(b, g, n, &offset);
 }
 
 /* Would this reader take the value in, had it no other reader? */
-static bool reader_folds(hn_graph *g, const hn_node *n, const hn_use *u)
+static bool reader_folds(const hn_job *b, hn_graph *g, const hn_node *n, const hn_use *u)
 {
     if (!u->node || u->node->graph != g) return false;
-    if (hn_lower_is_view(n)) return hn_lower_is_pointwise(u->node) || is_foldable(g, u->node);
+    if (hn_lower_is_view(n)) return hn_lower_is_pointwise(u->node) || is_foldable(b, g, u->node);
     return u->index == 0 && hn_group_takes_prologue(u->node);
 }
 
-static int count_folds(hn_graph *g, const hn_node *n)
+static int count_folds(const hn_job *b, hn_graph *g, const hn_node *n)
 {
     int folds = 0;
-    HN_FOR_USES (u, n->out[0]) folds += reader_folds(g, n, u);
+    HN_FOR_USES (u, n->out[0]) folds += reader_folds(b, g, n, u);
     return folds;
 }
 
-static bool is_candidate(hn_graph *g, const hn_node *n)
+static bool is_candidate(const hn_job *b, hn_graph *g, const hn_node *n)
 {
     if (n->n_out != 1 || n->out[0]->n_uses < 2 || n->out[0]->n_uses > MOST_READERS || n->out[0]->data) return false;
-    if (!is_foldable(g, n) && !hn_lower_is_pointwise(n)) return false;
-    return count_folds(g, n) > 0;
+    if (!is_foldable(b, g, n) && !hn_lower_is_pointwise(n)) return false;
+    return count_folds(b, g, n) > 0;
 }
 
 static void give_copy(hn_builder *b, const hn_node *n, const hn_use *u)
@@ -58,11 +58,11 @@ hone_status hn_duplicate_cheap(hn_job *job, hn_graph *g, hn_diag *dg)
     hn_builder_init(&b, g, dg);
     HN_FOR_NODES (n, g) {
         for (int i = 0; i < n->n_body; i++) HN_TRY(hn_duplicate_cheap(job, n->body[i], dg));
-        if (!is_candidate(g, n)) continue;
+        if (!is_candidate(job, g, n)) continue;
         const hn_knob k = hn_lower_is_view(n) ? HN_KNOB_region_copy_views : HN_KNOB_region_recompute;
         if (!hn_knob_read_node(job->knobs, k, n->origin, n->n_origin)) continue;
         HN_FOR_USES (u, n->out[0])
-            if (n->out[0]->n_uses > 1 && reader_folds(g, n, u)) give_copy(&b, n, u);
+            if (n->out[0]->n_uses > 1 && reader_folds(job, g, n, u)) give_copy(&b, n, u);
     }
     return b.status;
 }

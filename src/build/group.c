@@ -54,7 +54,14 @@ static bool same_bytes(const hn_node *n)
     return true;
 }
 
-bool hn_group_alias_offset(hn_graph *g, const hn_node *n, hn_dim *ret_bytes)
+/* Kernels for a GPU rely on where their buffers start. */
+static bool may_start_at(const hn_job *b, hn_dim offset)
+{
+    enum { GPU_ALIGN = 16 };
+    return b->t->arch != HN_ARCH_SM || (hn_dim_is_const(offset) && offset % GPU_ALIGN == 0);
+}
+
+bool hn_group_alias_offset(const hn_job *b, hn_graph *g, const hn_node *n, hn_dim *ret_bytes)
 {
     *ret_bytes = 0;
     if (n->op == HN_OP_reshape || n->op == HN_OP_identity)
@@ -79,7 +86,7 @@ bool hn_group_alias_offset(hn_graph *g, const hn_node *n, hn_dim *ret_bytes)
     hn_dim offset = hn_dim_mul(g->syms, start[cut], hn_dim_const(g->syms, bits / 8));
     for (int a = cut + 1; a < rank; a++) offset = hn_dim_mul(g->syms, offset, x->type.dim[a]);
     *ret_bytes = offset;
-    return true;
+    return may_start_at(b, offset);
 }
 
 static role role_of(const hn_node *n)
@@ -456,7 +463,7 @@ static hone_status place(former *f, hn_node *n, hn_diag *dg)
 {
     hn_dim offset;
     const role r = role_of(n);
-    if (hn_group_alias_offset(f->g, n, &offset)) return group_new(f, HN_GROUP_ALIAS, n) ? HONE_OK : HN_NOMEM(dg);
+    if (hn_group_alias_offset(f->b, f->g, n, &offset)) return group_new(f, HN_GROUP_ALIAS, n) ? HONE_OK : HN_NOMEM(dg);
     if (r == ROLE_CONTROL) return group_new(f, HN_GROUP_CONTROL, n) ? HONE_OK : HN_NOMEM(dg);
     if (r == ROLE_POINTWISE) return place_pointwise(f, n, dg);
     hn_group *g = group_new(f, HN_GROUP_REGION, n);

@@ -132,7 +132,7 @@ static hone_status plan_alias(hn_planner *p, hn_node *n, hn_diag *dg)
 {
     hn_dim offset;
     hn_value *v = n->out[0];
-    hn_group_alias_offset(n->graph, n, &offset);
+    hn_group_alias_offset(p->b, n->graph, n, &offset);
     const uint32_t parent = hn_plan_value(p, hn_in(n, 0), dg);
     if (parent == HN_NO) return dg->code;
     const uint32_t size = hn_plan_bytes(p, v), at = offset ? hn_plan_dim(p, offset) : HN_NO;
@@ -196,7 +196,7 @@ static bool writes_direct(hn_planner *p, hn_graph *g, const hn_value *v)
     if (!v->def || v->data || p->buf[v->id] != HN_NO || !hn_layout_is_plain(&v->layout)) return false;
     hn_dim offset;
     return v->def->graph == g && !(hn_op_of(v->def)->traits & HN_TRAIT_CONTROL) &&
-           !hn_group_alias_offset(g, v->def, &offset);
+           !hn_group_alias_offset(p->b, g, v->def, &offset);
 }
 
 static void declare_output(hn_planner *p, hn_graph *g, int i, output *o)

@@ -20,7 +20,7 @@
  *
  * GPU programs have block loops outermost and thread loops inside them; a thread loop's body runs once a
  * thread, all of them at a time, threads numbered x fastest. What follows an inner thread loop is nothing but
- * ends. Buffers and arguments are the CPU's; launch grid[] blocks of threads[] threads.
+ * ends. Buffers and arguments are the CPU's, but a buffer begins at a multiple of 16 bytes; launch grid[] blocks of threads[] threads.
  *
  * MMA multiplies tiles that 32 threads of a warp hold together, m16n8: thread t, with g = t / 4 and q = t % 4, has of
  *
@@ -309,7 +309,7 @@ void hn_kb_await(hn_kb *b, int groups);
 /** gpu: the whole warp must come by. t: F16, BF16, F32 (as tf32), I8. */
 hn_kv hn_kb_mma(hn_kb *b, hn_dtype t, hn_kv x, hn_kv y, hn_kv acc);
 hn_kv hn_kb_ldmatrix(hn_kb *b, int buf, hn_kv index, int matrices, bool transposed);
-/** Vectors of shared memory at a place that is a multiple of their size, in the buffer's own dtype. */
+/** Vectors at a place that is a multiple of their size in the buffer, in the buffer's own dtype. */
 hn_kv hn_kb_load_aligned(hn_kb *b, int buf, hn_kv index, int lanes);
 void hn_kb_store_aligned(hn_kb *b, int buf, hn_kv index, hn_kv v);
 

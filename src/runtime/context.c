@@ -242,13 +242,16 @@ hone_status hn_context_bind(hn_context *c, int io, void *data, size_t capacity_b
 {
     HN_TRY(check_io(c, io, dg));
     const int bits = hn_dtype_bits((hn_dtype)c->plan->io[io].dtype);
-    const uintptr_t align = bits > 8 ? (uintptr_t)bits / 8 : 1;
+    enum { DEVICE_ALIGN = 16 }; /* kernels of devices with memory of their own read and copy in such pieces */
+    const bool remote = data && !hn_device_owns(c->engine->device, data);
+    uintptr_t align = bits > 8 ? (uintptr_t)bits / 8 : 1;
 
+    if (data && !remote && !c->engine->device->vt->host_memory) align = DEVICE_ALIGN;
     if ((uintptr_t)data % align)
         return HN_RAISE(dg, HONE_E_INVALID, "the memory for \"%s\" must be aligned to %d bytes",
                         io_name(c, (uint32_t)io), (int)align);
     c->io[io].bound = data;
-    c->io[io].remote = data && !hn_device_owns(c->engine->device, data);
+    c->io[io].remote = remote;
     c->io[io].capacity = data ? (int64_t)HN_MIN(capacity_bytes, (size_t)INT64_MAX) : 0;
     return HONE_OK;
 }

@@ -147,7 +147,7 @@ hn_kb *hn_lower_kb(hn_lower *l)
     return l->b;
 }
 
-/* Planner buffers are 64-byte aligned, but an operand may be a caller's buffer: no alignment is promised. */
+/* Planner buffers are 64-byte aligned, but an operand may be a caller's buffer: on a CPU no alignment is promised. */
 static int declare_buf(hn_lower *l, hn_ref ref, const char *name, hn_dtype t, bool write)
 {
     const int buf = write ? hn_kb_out(l->b, name, t) : hn_kb_in(l->b, name, t);
@@ -261,6 +261,7 @@ typedef struct place {
     hn_kv base;      /* i64 scalar */
     hn_kv lane;      /* i64 scalar added per lane; NONE: 0 */
     hn_kv vec;       /* i64 vector of further offsets; NONE: none */
+    bool whole;      /* lanes are neighbours, and the first one's number is a multiple of them */
 } place;
 
 static void add_to(hn_lower *l, hn_kv *acc, hn_kv x)
@@ -301,12 +302,27 @@ static void place_blocked(hn_lower *l, const hn_kidx *idx, int a, int block, boo
     if (inner && idx->step[a]) add_to(l, &p->lane, hn_kb_muli(b, stride, idx->step[a]));
 }
 
+/* Every axis but the one that the lanes run along moves by whole vectors. Only a GPU's kernels can tell the difference. */
+static bool lies_whole(const hn_lower *l, const hn_layout *lay, const hn_kidx *idx, const hn_kv *stride)
+{
+    int64_t n;
+    bool along = false;
+    if (l->t->arch != HN_ARCH_SM || !idx->aligned || idx->lanes < 2 || (idx->lanes & (idx->lanes - 1))) return false;
+    for (int i = 0; i < lay->n; i++) {
+        const int a = lay->at[i].axis;
+        if (lay->at[i].block || hn_layout_block_of(lay, a) || hn_kv_is(idx->vec[a]) || !hn_kb_is_const(l->b, stride[i], &n)) return false;
+        if (idx->step[a] ? idx->step[a] != 1 || n != 1 : n % idx->lanes != 0) return false;
+        along |= idx->step[a] == 1;
+    }
+    return along;
+}
+
 static place place_of(hn_lower *l, const hn_value *v, const hn_kidx *idx)
 {
     const hn_layout lay = layout_of(v);
     hn_kv stride[HN_MAX_RANK + 2];
     hn_lower_strides(l, v, stride);
-    place p = { hn_kb_i(l->b, 0), HN_KV_NONE, HN_KV_NONE };
+    place p = { hn_kb_i(l->b, 0), HN_KV_NONE, HN_KV_NONE, lies_whole(l, &lay, idx, stride) };
     for (int i = 0; i < lay.n; i++) {
         const int a = lay.at[i].axis, block = hn_layout_block_of(&lay, a);
         if (block) place_blocked(l, idx, a, block, lay.at[i].block != 0, stride[i], &p);
@@ -342,6 +358,7 @@ static hn_kv load_stored(hn_lower *l, int buf, const place *p, int lanes, hn_kv 
         const hn_kv any = hn_kb_un(l->b, HN_KOP_ROR, mask);
         return hn_kb_splat(l->b, hn_kb_loadm(l->b, buf, p->base, 1, any), lanes);
     }
+    if (p->whole && !hn_kv_is(mask)) return hn_kb_load_aligned(l->b, buf, p->base, lanes);
     return hn_kb_load_strided(l->b, buf, p->base, p->lane, lanes, mask);
 }
 
@@ -391,7 +408,8 @@ void hn_lower_store_value(hn_lower *l, int out, const hn_kidx *idx, hn_kv x, hn_
         hn_kb_storem(l->b, buf, hn_kv_is(p.vec) ? hn_kb_add(l->b, p.base, p.vec) : p.base, x, mask);
         return;
     }
-    if (hn_kv_is(p.vec)) hn_kb_scatter(l->b, buf, place_vector(l, &p, lanes), x, mask);
+    if (p.whole && !hn_kv_is(mask)) hn_kb_store_aligned(l->b, buf, p.base, x);
+    else if (hn_kv_is(p.vec)) hn_kb_scatter(l->b, buf, place_vector(l, &p, lanes), x, mask);
     else hn_kb_store_strided(l->b, buf, p.base, hn_kv_is(p.lane) ? p.lane : hn_kb_i(l->b, 0), x, mask);
 }
 

@@ -220,6 +220,22 @@ TEST(cuda_device_memory_is_used_as_it_is)
     done(&f);
 }
 
+/* Kernels read and copy in pieces of 16 bytes: buffers start there, be they the caller's or parts of others. */
+TEST(cuda_buffers_start_at_whole_pieces)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    void *x;
+    simulate();
+    make(t, &f, negate, (hn_context_opts){ .profile = -1 });
+    CHECK_OK(hn_device_alloc(hn_engine_get_device(f.e), 256, 64, &x, &dg), &dg);
+    CHECK_ERR(hn_context_bind(f.c, 0, (char *)x + 4, 252, &dg), HONE_E_INVALID, &dg, "aligned to 16 bytes");
+    hn_device_free(hn_engine_get_device(f.e), x, 256);
+    done(&f);
+    check("in x f32[9,5]\na = exp(x)  b = slice(a) {start=[1,0], step=[1,1], dim=[8,5]}  c = cumsum(b)  d = neg(a)\nout c  out d");
+    check("in x f32[9,8]\na = exp(x)  b = slice(a) {start=[3,0], step=[1,1], dim=[4,8]}  c = cumsum(b)  d = neg(a)\nout c  out d");
+}
+
 TEST(cuda_profiling_times_each_step)
 {
     fixture f;

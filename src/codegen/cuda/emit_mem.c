@@ -107,10 +107,10 @@ static const char *mask_of(cu_emitter *e, int mask, int lane)
     return hn_cu_lane(e, mask, e->f->ins[mask].lanes > 1 ? lane : 0);
 }
 
-/* "a" where the program promises alignment and the buffer begins aligned: no run-time test. */
-static const char *aligned(const cu_emitter *e, const hn_kins *x)
+/* "a" where the program promises alignment: no run-time test. */
+static const char *aligned(const hn_kins *x)
 {
-    return x->flags & HN_KMEM_ALIGNED && e->f->buf[x->imm].kind != HN_KBUF_PARAM ? "a" : "";
+    return x->flags & HN_KMEM_ALIGNED ? "a" : "";
 }
 
 /* A run without mask, as one piece where it lies so. */
@@ -126,7 +126,7 @@ static void load_run(cu_emitter *e, int at)
     const int storage = e->f->buf[x->imm].dtype;
 
     hn_cu_line(e, "%s w%d[%d];", hn_cu_storage(storage), at, x->lanes);
-    hn_cu_line(e, "hn_vload%s<%d>(w%d, b%d + %s);", aligned(e, x), x->lanes, at, (int)x->imm, hn_cu_lane(e, x->a[0], 0));
+    hn_cu_line(e, "hn_vload%s<%d>(w%d, b%d + %s);", aligned(x), x->lanes, at, (int)x->imm, hn_cu_lane(e, x->a[0], 0));
     for (int i = 0; i < x->lanes; i++)
         hn_cu_line(e, "const %s %s = %s;", hn_cu_type(x->dtype), hn_cu_lane(e, at, i),
                    from_storage(e, storage, hn_arena_printf(e->arena, "w%d[%d]", at, i)));
@@ -160,7 +160,7 @@ static void store_run(cu_emitter *e, int at)
     hn_cu_line(e, "%s w%d[%d];", hn_cu_storage(storage), at, lanes);
     for (int i = 0; i < lanes; i++)
         hn_cu_line(e, "w%d[%d] = %s;", at, i, to_storage(e, storage, hn_cu_lane(e, x->a[1], i)));
-    hn_cu_line(e, "hn_vstore%s<%d>(b%d + %s, w%d);", aligned(e, x), lanes, (int)x->imm, hn_cu_lane(e, x->a[0], 0), at);
+    hn_cu_line(e, "hn_vstore%s<%d>(b%d + %s, w%d);", aligned(x), lanes, (int)x->imm, hn_cu_lane(e, x->a[0], 0), at);
 }
 
 void hn_cu_store(cu_emitter *e, int at)

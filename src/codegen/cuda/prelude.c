@@ -24,11 +24,8 @@ MMA("i8", "i32", "r", "m16n8k32.row.col.s32.s8.s8.s32", "")
 LDMATRIX(1, "%0", "\"=r\"(d[0])")
 LDMATRIX(2, "%0,%1", "\"=r\"(d[0]), \"=r\"(d[1])")
 LDMATRIX(4, "%0,%1,%2,%3", "\"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])")
-/* what lies across the copy engine's grain, as a caller's memory may, goes byte by byte */
 "template <int B> HN_FN void hn_copy(void *to, const void *from, bool ok)\n"
-"{ if (ok && ((u64)from & (B - 1)) != 0) {\n"
-"    _Pragma(\"unroll 1\") for (int i = 0; i < B; i++) ((u8 *)to)[i] = ((const u8 *)from)[i]; return; }\n"
-"  const u64 g = (u64)__cvta_generic_to_global(from); const u32 n = ok ? B : 0;\n"
+"{ const u64 g = (u64)__cvta_generic_to_global(from); const u32 n = ok ? B : 0;\n"
 "  if (B == 16) asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\" :: \"r\"(hn_shared_at(to)), \"l\"(g), \"r\"(n) : \"memory\");\n"
 "  else asm volatile(\"cp.async.ca.shared.global [%0], [%1], %2, %3;\" :: \"r\"(hn_shared_at(to)), \"l\"(g), \"n\"(B), \"r\"(n) : \"memory\"); }\n"
 "HN_FN void hn_commit() { asm volatile(\"cp.async.commit_group;\" ::: \"memory\"); }\n"

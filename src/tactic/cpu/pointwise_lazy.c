@@ -39,6 +39,9 @@ static int vector_axis(const hn_value *v)
 static int widest_lanes(const hn_region *r, const hn_target *t)
 {
     int lanes = hn_lower_lanes(t, HN_F32);
+    bool small = true;
+    for (int i = 0; i < r->g->n_out; i++) small &= hn_dtype_bits(r->g->out[i].value->type.dtype) <= 16;
+    if (small && t->arch == HN_ARCH_SM) lanes *= 2; /* registers hold f32, but memory moves in whole vectors */
     for (int i = 0; i < r->g->n_out; i++) {
         const hn_dtype d = r->g->out[i].value->type.dtype;
         if (hn_dtype_bits(d) == 64) lanes = HN_MIN(lanes, hn_lower_lanes(t, HN_F64));

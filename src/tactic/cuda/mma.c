@@ -232,6 +232,7 @@ static void finish_run(const hn_mma *d, hn_kv g, hn_kv m, hn_kv n, hn_kv sums, r
         hn_kidx one;
         hn_kidx_init(&one, 1, &at[d->n_axis]);
         hn_kidx_vector(&one, 0, lanes);
+        one.aligned = true;
         hn_lower_forget(d->l);
         sums = hn_kb_add(b, sums, hn_lower_value(d->l, d->bias, &one, HN_KV_NONE));
     }
