@@ -1,7 +1,7 @@
 #!/bin/bash
 # Install the Debian packages that a goal needs, only those that are missing.
 #
-#   scripts/deps.sh build|check|demo|bench|conformance|export ...    (--list prints names, --check installs nothing)
+#   scripts/deps.sh build|images|check|demo|bench|conformance|export ...    (--list prints names, --check installs nothing)
 #
 # The one list of packages. Works as root or through sudo; says what to install by hand where there is no apt.
 set -euo pipefail
@@ -10,7 +10,8 @@ group_packages() {
     case $1 in
     build) echo gcc libc6-dev meson ninja-build pkg-config llvm-19-dev libprotobuf-c-dev protobuf-c-compiler \
         libprotobuf-dev libsqlite3-dev libcjson-dev libzip-dev libxxhash-dev libzstd-dev zlib1g-dev ;;
-    check) group_packages build; group_packages python; group_packages conformance
+    images) echo libpng-dev libjpeg62-turbo-dev libtiff-dev libwebp-dev libopenjp2-7-dev ;;
+    check) group_packages build; group_packages images; group_packages python; group_packages conformance
         echo g++ clang-19 libclang-rt-19-dev libcmocka-dev binutils libasan8 libubsan1 ;;
     python) echo python3 python3-venv python3-pip ca-certificates ;;
     demo | bench) group_packages build; group_packages python ;;

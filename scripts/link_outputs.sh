@@ -4,7 +4,7 @@
 #   scripts/link_outputs.sh BUILD_DIR
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for name in hone hone-worker libhone.so libhone.so.0 libhone-rt.so libhone-rt.so.0; do
+for name in hone hone-worker libhone.so libhone.so.0 libhone-rt.so libhone-rt.so.0 libhone-image.so; do
     made=$(find "$1" -name "$name" ! -type d ! -path '*.p/*' | head -n 1)
     if [ -n "$made" ]; then
         ln -sfn "$(realpath --relative-to=build "$(dirname "$made")")/$name" "build/$name"

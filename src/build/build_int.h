@@ -12,6 +12,7 @@ typedef enum hn_group_kind {
     HN_GROUP_REGION,  /* one tactic call */
     HN_GROUP_ALIAS,   /* the result is bytes of its operand: no work */
     HN_GROUP_CONTROL, /* if, loop: child blocks */
+    HN_GROUP_HOST,    /* a library of the host: a step */
 } hn_group_kind;
 
 /** Nodes of one graph that run as one step. */
@@ -164,6 +165,8 @@ hone_status hn_plan_check_promises(hn_planner *p, hn_node *n, hn_diag *dg);
 hone_status hn_plan_region(hn_planner *p, hn_group *group, hn_diag *dg);
 /* plan_control.c */
 hone_status hn_plan_control(hn_planner *p, hn_node *n, hn_diag *dg);
+/* plan_host.c: what libraries of the host compute */
+hone_status hn_plan_host(hn_planner *p, hn_node *n, hn_diag *dg);
 /* plan.c: buffers */
 uint32_t hn_plan_value(hn_planner *p, hn_value *v, hn_diag *dg); /* of a computed or constant value; HN_NO raised */
 uint32_t hn_plan_new_buf(hn_planner *p, hn_value *v, uint32_t size); /* arena, or heap with its ALLOC */

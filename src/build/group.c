@@ -28,6 +28,7 @@ typedef enum role {
     ROLE_BOTH,     /* ... and precede on its operand */
     ROLE_OPAQUE,
     ROLE_CONTROL,
+    ROLE_HOST,
 } role;
 
 /* Axes longer than one, in storage order; false for blocked layouts. */
@@ -92,6 +93,7 @@ bool hn_group_alias_offset(const hn_job *b, hn_graph *g, const hn_node *n, hn_di
 static role role_of(const hn_node *n)
 {
     if (hn_op_of(n)->traits & HN_TRAIT_CONTROL) return ROLE_CONTROL;
+    if (hn_op_of(n)->traits & HN_TRAIT_HOST) return ROLE_HOST;
     if (hn_lower_is_pointwise(n)) return ROLE_POINTWISE;
     if (hn_lower_is_view(n)) return ROLE_VIEW;
     switch (n->op) {
@@ -465,6 +467,7 @@ static hone_status place(former *f, hn_node *n, hn_diag *dg)
     const role r = role_of(n);
     if (hn_group_alias_offset(f->b, f->g, n, &offset)) return group_new(f, HN_GROUP_ALIAS, n) ? HONE_OK : HN_NOMEM(dg);
     if (r == ROLE_CONTROL) return group_new(f, HN_GROUP_CONTROL, n) ? HONE_OK : HN_NOMEM(dg);
+    if (r == ROLE_HOST) return group_new(f, HN_GROUP_HOST, n) ? HONE_OK : HN_NOMEM(dg);
     if (r == ROLE_POINTWISE) return place_pointwise(f, n, dg);
     hn_group *g = group_new(f, HN_GROUP_REGION, n);
     if (!g) return HN_NOMEM(dg);

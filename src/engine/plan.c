@@ -13,7 +13,7 @@ const char *hn_step_kind_name(uint32_t kind)
     static const char *const name[] = {
         [HN_STEP_KERNEL] = "kernel", [HN_STEP_COPY] = "copy",   [HN_STEP_READ] = "read",
         [HN_STEP_SHAPE] = "shape",   [HN_STEP_ALLOC] = "alloc", [HN_STEP_APPEND] = "append",
-        [HN_STEP_IF] = "if",         [HN_STEP_LOOP] = "loop",
+        [HN_STEP_IF] = "if",         [HN_STEP_LOOP] = "loop",   [HN_STEP_IMAGE] = "image",
     };
     return kind < sizeof(name) / sizeof(*name) && name[kind] ? name[kind] : "unknown";
 }

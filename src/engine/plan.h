@@ -154,7 +154,14 @@ typedef enum hn_step_kind {
     HN_STEP_APPEND = 6, /* grow dst by src's first `bytes` bytes; an ALLOC with size 0 starts it */
     HN_STEP_IF = 7, /* also guarded variants: a chain of IFs on registers that the shape program computed */
     HN_STEP_LOOP = 8,
+    HN_STEP_IMAGE = 9, /* the host reads an encoded image */
 } hn_step_kind;
+
+/* What an IMAGE step computes; numbers reach files. */
+enum {
+    HN_IMAGE_STEP_SIZE = 1,   /* dst = height, width: i64[2] */
+    HN_IMAGE_STEP_DECODE = 2, /* dst = pixels, u8[h, w, 3 or 1] */
+};
 
 /** Access bits in the buffer list of a kernel call: entry = buffer index | bits. */
 #define HN_ARG_READ   0x40000000u
@@ -214,6 +221,13 @@ typedef struct hn_step {
             uint32_t iter_buf;         /* buffer or HN_NO */
             uint32_t carry, n_carry;   /* list[carry..]: n_carry pairs in, out */
         } loop;
+        struct {
+            uint32_t what;       /* HN_IMAGE_STEP_* */
+            uint32_t src, bytes; /* buffer; register */
+            uint32_t dst;        /* buffer */
+            uint32_t order;      /* hn_image_order (src/image); DECODE alone, as h and w */
+            uint32_t h, w;       /* registers; HN_NO for SIZE */
+        } image;
         uint32_t word[14];
     } u;
 } hn_step;

@@ -505,6 +505,14 @@ void hn_pb_step_append(hn_pb *b, uint32_t dst, uint32_t src, uint32_t bytes)
     s->u.append.dst = dst, s->u.append.src = src, s->u.append.bytes = bytes;
 }
 
+void hn_pb_step_image(hn_pb *b, const hn_pb_image *x)
+{
+    hn_step *const s = step_new(b, HN_STEP_IMAGE, x->origin);
+    s->u.image.what = x->what;
+    s->u.image.src = x->src, s->u.image.bytes = x->bytes, s->u.image.dst = x->dst;
+    s->u.image.order = x->order, s->u.image.h = x->h, s->u.image.w = x->w;
+}
+
 /* ---- blocks ---- */
 static bool block_open(hn_pb *b, hn_pb_block_kind kind)
 {

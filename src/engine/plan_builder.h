@@ -105,6 +105,11 @@ uint32_t hn_pb_step_read(hn_pb *b, uint32_t buf, uint32_t elem, uint32_t dtype);
 void hn_pb_step_read_to(hn_pb *b, uint32_t reg, uint32_t buf, uint32_t elem, uint32_t dtype);
 void hn_pb_step_alloc(hn_pb *b, const uint32_t *buf, uint32_t n);
 void hn_pb_step_append(hn_pb *b, uint32_t dst, uint32_t src, uint32_t bytes);
+typedef struct hn_pb_image {
+    uint32_t what, src, bytes, dst, order, h, w; /* as hn_step's */
+    const char *origin;
+} hn_pb_image;
+void hn_pb_step_image(hn_pb *b, const hn_pb_image *s);
 /** if_begin, steps, if_else (always; the block may stay empty), steps, if_end. */
 void hn_pb_if_begin(hn_pb *b, uint32_t cond, const char *origin);
 void hn_pb_if_else(hn_pb *b);

@@ -108,6 +108,10 @@ static void touch_step(lives *l, int i)
         touch(l, s->u.append.src, i, true, false);
         touch(l, s->u.append.dst, i, true, true);
         break;
+    case HN_STEP_IMAGE:
+        touch(l, s->u.image.src, i, true, false);
+        touch(l, s->u.image.dst, i, false, true);
+        break;
     case HN_STEP_LOOP:
         if (s->u.loop.iter_buf != HN_NO) touch(l, s->u.loop.iter_buf, i, false, true);
         for (uint32_t k = 0; k < 2 * s->u.loop.n_carry; k++)

@@ -362,6 +362,15 @@ static hone_status check_alloc(const check *c, const hn_step *s, uint32_t i)
     return HONE_OK;
 }
 
+static hone_status check_image(const check *c, const hn_step *s, uint32_t i)
+{
+    const bool decode = s->u.image.what == HN_IMAGE_STEP_DECODE;
+    const bool ok = (decode || s->u.image.what == HN_IMAGE_STEP_SIZE) && s->u.image.src < c->p->n_buf &&
+                    size_ok(c, s->u.image.bytes, false) && writable(c, s->u.image.dst) && s->u.image.order <= 2 &&
+                    (!decode || (size_ok(c, s->u.image.h, false) && size_ok(c, s->u.image.w, false)));
+    return ok ? HONE_OK : BAD(c, "step %u reads an image badly", i);
+}
+
 static bool carry_ok(const check *c, uint32_t in, uint32_t out)
 {
     const hn_plan *p = c->p;
@@ -417,6 +426,7 @@ static hone_status check_step(const check *c, uint32_t i)
         return BAD(c, "step %u appends badly", i);
     case HN_STEP_IF: return reg_ok(c, s->u.branch.cond) ? HONE_OK : BAD(c, "step %u has no condition", i);
     case HN_STEP_LOOP: return check_loop(c, s, i);
+    case HN_STEP_IMAGE: return check_image(c, s, i);
     default: return HN_RAISE(c->dg, HONE_E_VERSION, "step %u is of unknown kind %u", i, s->kind);
     }
 }

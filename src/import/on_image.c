@@ -344,3 +344,27 @@ hone_status hn_im_on_space_to_depth(hn_im_call *c)
     if (hn_im_choice(c, "mode", "DCR|CRD", 0) == 1) return space_to_depth_crd(c, block);
     return hn_im_ret(c, hn_b1(c->b, HN_OP_space_to_depth, c->in[0], HN_ATTRS_ARG(HN_A_I("block", block))));
 }
+
+/* ---- decoding ---- */
+
+static int order_of(const char *format)
+{
+    static const char *const names[] = { "RGB", "BGR", "Grayscale" }; /* as image_decode's orders */
+    for (int i = 0; i < HN_COUNT(names); i++)
+        if (strcmp(format, names[i]) == 0) return i;
+    return -1;
+}
+
+/* The size is computed apart, so that extents are known when the pixels are. */
+hone_status hn_im_on_image_decoder(hn_im_call *c)
+{
+    const char *format = hn_im_s(c, "pixel_format", "RGB");
+    const int order = order_of(format);
+    if (order < 0) return HN_IM_RAISE(c, HONE_E_MODEL, "pixel_format is \"%s\", not RGB, BGR or Grayscale", format);
+    hn_value *size = hn_b1(c->b, HN_OP_image_size, c->in[0], HN_NO_ATTRS);
+    if (!size) return c->b->status;
+    hn_dim dim[3] = { hn_im_dim(c, size, 0), hn_im_dim(c, size, 1), order == 2 ? 1 : 3 };
+    for (int i = 0; i < 2; i++)
+        if (hn_sym_get(hn_im_syms(c), dim[i])) hn_sym_get(hn_im_syms(c), dim[i])->min = 1;
+    return hn_im_ret(c, hn_b1(c->b, HN_OP_image_decode, c->in[0], HN_ATTRS_ARG(HN_A_I("order", order), HN_A_DIMS("dim", 3, dim))));
+}

@@ -15,6 +15,7 @@ typedef enum hn_trait {
     HN_TRAIT_DYNAMIC = 1 << 7,     /* an output extent is known only while running */
     HN_TRAIT_INPLACE = 1 << 8,     /* output 0 may share storage with operand 0 */
     HN_TRAIT_REDUCE = 1 << 9,
+    HN_TRAIT_HOST = 1 << 10,       /* a library of the host computes it: a step of its own, no kernel */
 } hn_trait;
 
 typedef struct hn_attr_schema {

@@ -163,6 +163,21 @@ static hone_status run_append(hn_context *c, const hn_step *s, hn_diag *dg)
     return n ? hn_queue_copy(c->queue, c->buf[s->u.append.dst].ptr + old, src, (size_t)n, dg) : HONE_OK;
 }
 
+/* ---- images ---- */
+static hone_status run_image(hn_context *c, const hn_step *s, hn_diag *dg)
+{
+    const bool decode = s->u.image.what == HN_IMAGE_STEP_DECODE;
+    hn_image_job j = { .decode = decode, .order = s->u.image.order, .n = c->reg[s->u.image.bytes] };
+    if (decode) {
+        j.h = c->reg[s->u.image.h], j.w = c->reg[s->u.image.w];
+        if (j.h < 0 || j.w < 0 || j.h > INT32_MAX || j.w > INT32_MAX)
+            return HN_RAISE(dg, HONE_E_SHAPE, "an image of %lld by %lld pixels", (long long)j.h, (long long)j.w);
+    }
+    HN_TRY(slice(c, s->u.image.src, 0, j.n, &j.src, dg));
+    HN_TRY(slice(c, s->u.image.dst, 0, hn_image_job_bytes(&j), &j.dst, dg));
+    return hn_image_run(c, &j, dg);
+}
+
 /* ---- blocks ---- */
 static hone_status run_if(hn_context *c, const hn_step *s, uint32_t i, hn_diag *dg)
 {
@@ -213,6 +228,7 @@ static hone_status run_step(hn_context *c, const hn_step *s, uint32_t i, hn_diag
     case HN_STEP_APPEND: return run_append(c, s, dg);
     case HN_STEP_IF: return run_if(c, s, i, dg);
     case HN_STEP_LOOP: return run_loop(c, s, i, dg);
+    case HN_STEP_IMAGE: return run_image(c, s, dg);
     }
     return HN_RAISE(dg, HONE_E_INTERNAL, "step kind %u", s->kind);
 }

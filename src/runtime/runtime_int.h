@@ -95,6 +95,16 @@ hone_status hn_faults_fetch(hn_context *c, hn_diag *dg);
 hone_status hn_faults_check(hn_context *c, hn_diag *dg);
 /** After a run that failed otherwise: the index that may have led there, as a frame. */
 void hn_faults_explain(hn_context *c, hn_diag *dg);
+/** An encoded image of n bytes, where kernels find it, and the place of its size (i64[2]) or, to decode, of its pixels. */
+typedef struct hn_image_job {
+    bool decode;
+    uint32_t order; /* hn_image_order */
+    uint8_t *src, *dst;
+    int64_t n, h, w;
+} hn_image_job;
+int64_t hn_image_job_bytes(const hn_image_job *j); /* at dst */
+/** Errors: as hn_image_size and hn_image_decode; HONE_E_NOMEM. */
+hone_status hn_image_run(hn_context *c, const hn_image_job *j, hn_diag *dg);
 /** Say in which step an error arose. */
 void hn_step_frame(const hn_context *c, uint32_t step, hn_diag *dg);
 /** Name of buffer's tensor for messages. */

@@ -49,7 +49,7 @@ void open_all_dims(hone_model *m, const hn_import_opts *opts, open_dims *ret)
         hn_diag dg = { 0 };
         dim[ret->n_open] = all.at[i];
         if (read_again(m, opts, dim, ret->n_open + 1, &dg)) ret->n_open++;
-        else if (!ret->refusal[0]) snprintf(ret->refusal, sizeof ret->refusal, "%s: %s", all.at[i].name, dg.message);
+        else if (!ret->refusal[0]) snprintf(ret->refusal, sizeof ret->refusal, "%.60s: %.220s", all.at[i].name, dg.message);
     }
     hn_arena_destroy(a);
 }

@@ -2,7 +2,7 @@
 
 import re
 
-GROUND = ["base", "core", "memplan"]
+GROUND = ["base", "core", "memplan", "image"]
 RUN = GROUND + ["dev", "engine", "runtime"]
 MODEL = ["ir", "op", "eval", "kir"]
 
@@ -11,12 +11,13 @@ ALLOWED = {
     "base": [],
     "core": ["base"],
     "memplan": ["base", "core"],
+    "image": ["base"],
     "dev": ["base", "core"],
     "engine": ["base", "core", "memplan"],
-    "runtime": ["base", "core", "memplan", "dev", "engine"],
+    "runtime": ["base", "core", "memplan", "image", "dev", "engine"],
     "ir": ["base", "core"],
     "kir": ["base", "core"],
-    "op": ["base", "core", "ir"],
+    "op": ["base", "core", "image", "ir"],
     "eval": ["base", "core", "ir", "op"],
     "import": ["base", "core", "ir", "op", "eval"],
     "pass": ["base", "core", "ir", "op", "eval"],
@@ -35,6 +36,7 @@ CONTAINED = [
     (re.compile(r"llvm-c/|LLVM"), ["src/codegen/llvm/"]),
     (re.compile(r"protobuf-c|onnx\.pb-c\.h"), ["src/import/"]),
     (re.compile(r"sqlite3\.h"), ["src/tune/"]),
+    (re.compile(r"png\.h|jpeglib\.h|tiffio\.h|webp/|openjpeg\.h"), ["src/image/module/"]),
     (re.compile(r"xxhash\.h"), ["src/base/"]),
     (re.compile(r"cuda\.h|nvrtc\.h|cublasLt\.h|cudnn\.h"), []),
 ]
