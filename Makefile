@@ -10,7 +10,7 @@ CACHE   := $(or $(HONE_FETCH_DIR),.cache)
 TOOLS   := $(CACHE)/peers/tools/bin/python
 CFG     := --buildtype=release --prefix=$(PREFIX)
 
-.PHONY: all deps demo check check-long conformance exporters bench fuzz fuzz-graphs install clean distclean models peers help
+.PHONY: all deps demo check check-long conformance exporters bench bench-gpu fuzz fuzz-graphs install clean distclean models peers help
 
 all:
 	@scripts/build.sh $(RELEASE) $(CFG)
@@ -25,6 +25,7 @@ help:
 	  'make conformance  the ONNX node tests' \
 	  'make exporters    export 40 architectures and more, compare with ONNX Runtime (1 GB of packages, hours)' \
 	  'make bench        all models against the peers, to build/bench/cpu.json' \
+	  'make bench-gpu    engines against torch on an NVIDIA GPU, to build/bench/gpu.json' \
 	  'make fuzz         mutate models and engines (FUZZ_SECONDS=60)' \
 	  'make fuzz-graphs  random models: engines, evaluation and ONNX Runtime vote (FUZZ_GRAPHS=500)' \
 	  'make install      to PREFIX ($(PREFIX)), DESTDIR is honoured' \
@@ -71,6 +72,11 @@ bench: models peers
 	@scripts/deps.sh bench
 	@$(MAKE) --no-print-directory all
 	@$(TOOLS) bench/bench.py $(BENCH_FLAGS)
+
+bench-gpu:
+	@scripts/deps.sh build
+	@$(MAKE) --no-print-directory all
+	@python3 bench/gpu/bench_gpu.py $(BENCH_GPU_FLAGS)
 
 fuzz:
 	@scripts/deps.sh fuzz

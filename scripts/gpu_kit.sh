@@ -19,6 +19,6 @@ ldd build/portable/cli/hone | awk '$3 ~ /^\// && $1 !~ /^lib(c|m|dl|pthread|hone
     cp -L "$lib" "$out/lib/"
 done
 strip "$out/hone" "$out/hone-worker" "$out"/lib/*
-cp bench/gpu/run.py "$out/"
+cp bench/gpu/*.py bench/contest.py "$out/"
 [ $# -eq 0 ] || cp -L "$@" "$out/models/"
 du -sh "$out"

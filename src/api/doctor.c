@@ -1,7 +1,7 @@
 /* What this machine offers, and what is wrong with it: every finding says what, why it matters and what to do. */
 #include "api/api_int.h"
+#include "base/cuda_find.h"
 #include "base/dl.h"
-#include "codegen/cuda/find.h"
 #include "dev/dev.h"
 
 #include <stdio.h>
@@ -35,9 +35,9 @@ static void put_cuda(hn_json *j)
     else hn_str_addf(&s, "off: %s%s%s%s", dg.message, dg.hint[0] ? " (" : "", dg.hint, dg.hint[0] ? ")" : "");
     put(j, "cuda", hn_str_get(&s));
     hn_str_clear(&s);
-    const char *path[HN_NVRTC_N_PATH];
-    hn_nvrtc_paths(path);
-    hn_dl_find(path, HN_NVRTC_N_PATH, &s);
+    hn_cuda_paths p;
+    hn_cuda_find_nvrtc(&p);
+    hn_dl_find(p.path, HN_CUDA_N_PATH, &s);
     put(j, "nvrtc", s.n ? hn_str_get(&s) : "not found in the usual folders; $HONE_NVRTC names one");
     hn_str_done(&s);
 }

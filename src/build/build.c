@@ -69,6 +69,20 @@ static void manifest_digest(hn_json *j, const char *key, hn_digest d)
     hn_json_str(j, hn_digest_text(d, text));
 }
 
+/* What must be there where the engine runs; a frozen build does not say which version. */
+static void manifest_libraries(const hn_job *b, hn_json *j)
+{
+    static const char *const name[HN_LIB_COUNT] = { [HN_LIB_CUBLASLT] = "cuBLASLt", [HN_LIB_CUDNN] = "cuDNN" };
+    bool any = false;
+    for (int i = 0; i < HN_LIB_COUNT; i++) {
+        if (!b->library[i].used) continue;
+        if (!any) hn_json_key(j, "libraries"), hn_json_array(j);
+        any = true;
+        hn_json_str(j, b->library[i].version ? b->library[i].version : name[i]);
+    }
+    if (any) hn_json_array_end(j);
+}
+
 static void manifest(hn_job *b, hn_str *out)
 {
     hn_json j;
@@ -92,6 +106,7 @@ static void manifest(hn_job *b, hn_str *out)
     manifest_digest(&j, "device_fingerprint", hn_target_fingerprint(b->t));
     hn_json_key(&j, "threads");
     hn_json_i64(&j, b->t->n_core);
+    manifest_libraries(b, &j);
     hn_json_key(&j, "regions");
     hn_json_i64(&j, b->regions.n);
     hn_json_object_end(&j);

@@ -67,6 +67,10 @@ typedef struct hn_job {
     HN_VEC(struct hn_code_at { hn_digest digest; uint64_t entry; }) placed;
     HN_VEC(struct hn_compiled { hn_digest digest; hn_code code; }) compiled;
     HN_VEC(struct hn_ticket { hn_digest digest; int ticket; const hn_kfunc *func; }) tickets;
+    struct hn_library_state {
+        bool asked, used;
+        const char *version, *why; /* "cuBLASLt 13.1.0"; why it is not here */
+    } library[HN_LIB_COUNT];
     struct hn_timing *timing; /* measured times; NULL: none kept */
     struct hn_measure *measure;
     hn_engine_writer *writer;
@@ -128,8 +132,10 @@ hone_status hn_timing_save(hn_timing *t, hn_diag *dg);
 void hn_timing_settle_peaks(hn_timing *t, hn_target *target, bool frozen);
 
 /* code.c: compile (or take from the cache) and place a kernel in the code section. */
-hone_status hn_code_get(hn_job *b, const hn_kfunc *f, const hn_code **ret, hn_diag *dg);
-hone_status hn_code_place(hn_job *b, const hn_kfunc *f, uint64_t *ret_entry, hn_diag *dg);
+hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_diag *dg);
+hone_status hn_code_place(hn_job *b, const hn_kcall *k, uint64_t *ret_entry, hn_diag *dg);
+/** Why calls of this library cannot be made here; NULL: they can. */
+const char *hn_library_missing(hn_job *b, hn_library which);
 hone_status hn_code_submit(hn_job *b, const hn_emission *e, hn_diag *dg);
 hone_status hn_code_collect(hn_job *b, hn_diag *dg);
 

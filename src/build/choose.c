@@ -52,7 +52,14 @@ static hn_fit fit_of(const field *f, const hn_tactic_def *td)
 {
     if (!hn_tactic_serves(td, f->t)) return HN_FIT_FEATURE;
     const hn_fit fit = td->fits(f->r, f->t);
-    return fit == HN_FIT_YES ? hn_pin_source(&f->pin, td) : fit;
+    if (fit != HN_FIT_YES) return fit;
+    if (td->library && hn_library_missing(f->b, td->library)) return HN_FIT_LIBRARY;
+    return hn_pin_source(&f->pin, td);
+}
+
+static const char *why_not(const field *f, const hn_tactic_def *td, hn_fit fit)
+{
+    return fit == HN_FIT_LIBRARY ? hn_library_missing(f->b, td->library) : hn_fit_text(fit);
 }
 
 static hone_status refuse(field *f, const char *tactic, const char *reason, hn_diag *dg)
@@ -82,7 +89,7 @@ static hone_status ask(field *f, bool switched_off, hn_diag *dg)
         const hn_tactic_def *td = hn_tactic_at(i);
         const hn_fit fit = fit_of(f, td);
         if (fit == (switched_off ? HN_FIT_KNOB : HN_FIT_YES)) HN_TRY(add_points(f, td, dg));
-        else if (fit != HN_FIT_OP && !switched_off) HN_TRY(refuse(f, td->name, hn_fit_text(fit), dg));
+        else if (fit != HN_FIT_OP && !switched_off) HN_TRY(refuse(f, td->name, why_not(f, td, fit), dg));
     }
     return HONE_OK;
 }
@@ -143,6 +150,12 @@ static void recall(field *f, candidate *c)
     c->cached = true;
     if (isfinite(ns)) c->measured = ns;
     else c->reason = no_code;
+}
+
+/* A frozen build may be made where the library is not: it trusts what was timed and nothing else. */
+static void leave_untimed_calls(const field *f, candidate *c)
+{
+    if (f->b->o->frozen && c->td->library && !c->reason && c->measured <= 0) c->reason = "a library's call that was not timed";
 }
 
 static bool is_open(const candidate *c)
@@ -265,6 +278,7 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
     for (int i = 0; i < ret->width; i++) {
         HN_TRY(emit(f, &f->at.at[i], dg));
         if (ret->width > 1) recall(f, &f->at.at[i]);
+        leave_untimed_calls(f, &f->at.at[i]);
     }
     return submit(ret, dg);
 }
@@ -272,7 +286,7 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
 static hone_status compile_all(hn_job *b, const hn_emission *e, hn_diag *dg)
 {
     const hn_code *code;
-    for (int i = 0; i < e->launches.n; i++) HN_TRY(hn_code_get(b, &e->launches.at[i].func, &code, dg));
+    for (int i = 0; i < e->launches.n; i++) HN_TRY(hn_code_get(b, &e->launches.at[i], &code, dg));
     return HONE_OK;
 }
 
@@ -296,6 +310,7 @@ static hone_status pick(pending *p, candidate **ret, hn_diag *dg)
             candidate *next = &f->at.at[p->width++];
             HN_TRY(emit(f, next, dg));
             recall(f, next);
+            leave_untimed_calls(f, next);
             continue;
         }
         const hone_status s = compile_all(f->b, win->e, &why);

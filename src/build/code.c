@@ -1,7 +1,20 @@
-/* Kernels to code: compile in worker processes, place each distinct program once in the code section. */
+/* Kernels to code: compile in worker processes, place each distinct program once in the code section. A library's call stands
+ * there like a kernel; its code is the algorithm that the library proposes on this device. */
 #include "build/build_int.h"
 
 #include <string.h>
+
+#include "core/image.h"
+#include "dev/dev.h"
+
+static hn_digest digest_of(const hn_kcall *k)
+{
+    hn_hasher h;
+    if (!k->call) return hn_kfunc_digest(&k->func);
+    hn_hasher_init(&h);
+    hn_hasher_bytes(&h, k->call, sizeof *k->call);
+    return hn_hasher_end(&h);
+}
 
 static bool find_placed(const hn_job *b, hn_digest d, uint64_t *ret_entry)
 {
@@ -20,26 +33,69 @@ static const hn_code *find_compiled(const hn_job *b, hn_digest d)
     return NULL;
 }
 
-hone_status hn_code_get(hn_job *b, const hn_kfunc *f, const hn_code **ret, hn_diag *dg)
+/* ---- library calls ---- */
+const char *hn_library_missing(hn_job *b, hn_library which)
 {
-    const hn_digest d = hn_kfunc_digest(f);
+    struct hn_library_state *l = &b->library[which];
+    hn_device *d;
+    hn_diag dg = { 0 };
+    hn_str version = { 0 };
+    if (b->o->frozen) return NULL; /* what was timed tells */
+    if (!l->asked) {
+        l->asked = true;
+        hone_status s = hn_device_for(b->t->arch, &d, &dg);
+        if (s == HONE_OK) s = hn_device_check_target(d, b->t, &dg);
+        if (s == HONE_OK) s = hn_device_library(d, which, &version, &dg);
+        if (s == HONE_OK) l->version = hn_arena_strdup(b->a, hn_str_get(&version));
+        else l->why = hn_arena_strdup(b->a, dg.message);
+        hn_str_done(&version);
+    }
+    return l->why;
+}
+
+/* A frozen build says which proposal and leaves the algorithm to loading: no machine's library makes a difference. */
+static hone_status choose_algorithm(const hn_job *b, hn_libcall *c, hn_diag *dg)
+{
+    hn_device *d;
+    if (b->o->frozen) return HONE_OK;
+    HN_TRY(hn_device_for(b->t->arch, &d, dg));
+    return hn_device_choose_call(d, c, dg);
+}
+
+static hone_status make_call(hn_job *b, const hn_libcall *c, hn_code *ret, hn_diag *dg)
+{
+    const hn_image h = { .magic = HN_CALL_MAGIC, .bytes = sizeof *c, .threads = { 1, 1, 1 }, .n_buf = c->n_buf };
+    hn_libcall full = *c;
+    uint8_t *at = hn_arena_alloc_aligned(b->a, sizeof h + sizeof full, HN_IMAGE_ALIGN);
+    if (!at) return HN_NOMEM(dg);
+    HN_TRY(choose_algorithm(b, &full, dg));
+    memcpy(at, &h, sizeof h);
+    memcpy(at + sizeof h, &full, sizeof full);
+    *ret = (hn_code){ .at = at, .n = sizeof h + sizeof full, .align = HN_IMAGE_ALIGN };
+    return HONE_OK;
+}
+
+hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_diag *dg)
+{
+    const hn_digest d = digest_of(k);
     *ret = find_compiled(b, d);
     if (*ret) return HONE_OK;
     hn_code code;
     const int64_t t0 = hn_now_ns();
-    HN_TRY(hn_compile(b->pool, f, b->t, b->a, &code, dg));
+    HN_TRY(k->call ? make_call(b, k->call, &code, dg) : hn_compile(b->pool, &k->func, b->t, b->a, &code, dg));
     b->report->compile_ns += hn_now_ns() - t0;
     if (!hn_vec_push(b->a, &b->compiled, ((struct hn_compiled){ d, code }))) return HN_NOMEM(dg);
     *ret = find_compiled(b, d);
     return HONE_OK;
 }
 
-hone_status hn_code_place(hn_job *b, const hn_kfunc *f, uint64_t *ret_entry, hn_diag *dg)
+hone_status hn_code_place(hn_job *b, const hn_kcall *k, uint64_t *ret_entry, hn_diag *dg)
 {
-    const hn_digest d = hn_kfunc_digest(f);
+    const hn_digest d = digest_of(k);
     if (find_placed(b, d, ret_entry)) return HONE_OK;
     const hn_code *code;
-    HN_TRY(hn_code_get(b, f, &code, dg));
+    HN_TRY(hn_code_get(b, k, &code, dg));
+    if (k->call) b->library[k->call->library].used = true;
     static const char zero[4096] = { 0 };
     const size_t align = HN_MAX(code->align, 64u);
     hn_str_add_n(&b->code, zero, (align - b->code.n % align) % align);
@@ -54,6 +110,7 @@ hone_status hn_code_submit(hn_job *b, const hn_emission *e, hn_diag *dg)
 {
     for (int i = 0; i < e->launches.n; i++) {
         const hn_kfunc *f = &e->launches.at[i].func;
+        if (e->launches.at[i].call) continue; /* chosen when it is asked for */
         const hn_digest d = hn_kfunc_digest(f);
         if (find_compiled(b, d)) continue;
         bool waiting = false;

@@ -115,15 +115,15 @@ static hone_status prepare_call(hn_measure *m, const hn_region *r, const hn_kcal
                                 ready_call *c, hn_diag *dg)
 {
     const hn_code *code;
-    HN_TRY(hn_code_get(m->b, &k->func, &code, dg));
+    HN_TRY(hn_code_get(m->b, k, &code, dg));
     HN_TRY(hn_device_load_code(m->dev, code->at, code->n, ret_module, dg));
     c->k = k;
-    c->n_buf = hn_kfunc_n_params(&k->func);
+    c->n_buf = hn_kcall_n_buf(k);
     int64_t *arg = HN_NEW_N(m->b->a, int64_t, k->func.n_arg + 1);
     void **buf = HN_NEW_N(m->b->a, void *, c->n_buf + 1);
     if (!arg || !buf) return HN_NOMEM(dg);
     for (int i = 0; i < k->func.n_arg; i++) arg[i] = hn_region_opt(r, k->arg[i]);
-    const int64_t extent = hn_kfunc_is_gpu(&k->func) ? hn_kfunc_blocks(&k->func, arg) : hn_kfunc_parallel(&k->func, arg);
+    const int64_t extent = k->call ? 1 : hn_kfunc_is_gpu(&k->func) ? hn_kfunc_blocks(&k->func, arg) : hn_kfunc_parallel(&k->func, arg);
     c->l = (hn_launch){ .entry = code->entry, .buf = buf, .arg = arg, .n_buf = (uint32_t)c->n_buf,
                         .n_arg = (uint32_t)k->func.n_arg, .extent = extent, .grain = 1,
                         .scratch_bytes = hn_kfunc_scratch_bytes(&k->func, arg) };

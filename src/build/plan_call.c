@@ -14,8 +14,10 @@ static uint32_t extent_reg(hn_planner *p, const hn_kext *e, const uint32_t *arg)
 }
 
 /* Trips of the parallel loop, or a gpu's blocks. */
-static uint32_t trips_reg(hn_planner *p, const hn_kfunc *f, const uint32_t *arg)
+static uint32_t trips_reg(hn_planner *p, const hn_kcall *k, const uint32_t *arg)
 {
+    const hn_kfunc *f = &k->func;
+    if (k->call) return hn_pb_const(p->pb, 1);
     if (!hn_kfunc_is_gpu(f)) return extent_reg(p, &f->parallel, arg);
     uint32_t r = extent_reg(p, &f->grid[0], arg);
     for (int i = 1; i < 3; i++) r = hn_plan_calc(p, HN_S_MUL, r, extent_reg(p, &f->grid[i], arg));
@@ -119,6 +121,7 @@ static const char *origin_text(hn_job *b, const hn_group *group)
 static int64_t opt_extent(const hn_choice *c, const hn_kcall *k)
 {
     int64_t arg[64];
+    if (k->call) return 1;
     hn_graph g = { .syms = c->syms };
     const hn_region r = { .g = &g };
     for (int i = 0; i < k->func.n_arg && i < 64; i++) arg[i] = hn_region_opt(&r, k->arg[i]);
@@ -165,29 +168,40 @@ static sharing share(const hn_planner *p, const hn_group *group, const hn_kcall 
     return s;
 }
 
+/* Buffers in calling order, each with what the call does to it. */
+static hone_status operand_bufs(hn_planner *p, const hn_group *group, const call_bufs *cb, const hn_kcall *k, uint32_t *ret,
+                                hn_diag *dg)
+{
+    const hn_kfunc *f = &k->func;
+    for (uint32_t i = 0; k->call && i < k->call->n_buf; i++)
+        HN_TRY(ref_buf(p, group, cb, k->buf[i], hn_libcall_writes(k->call, i), &ret[i], dg));
+    for (int i = 0, at = 0; i < f->n_buf; i++) {
+        if (f->buf[i].kind != HN_KBUF_PARAM) continue;
+        HN_TRY(ref_buf(p, group, cb, k->buf[at], f->buf[i].flags & HN_KBUF_WRITE, &ret[at], dg));
+        at++;
+    }
+    return HONE_OK;
+}
+
 static hone_status add_call(hn_planner *p, const hn_group *group, const call_bufs *cb, const hn_kcall *k, hn_diag *dg)
 {
     hn_job *b = p->b;
     const hn_kfunc *f = &k->func;
-    const int n_buf = hn_kfunc_n_params(f);
+    const int n_buf = hn_kcall_n_buf(k);
     uint64_t entry;
-    HN_TRY(hn_code_place(b, f, &entry, dg));
+    HN_TRY(hn_code_place(b, k, &entry, dg));
     uint32_t *buf = HN_NEW_N(b->a, uint32_t, n_buf + 1), *arg = HN_NEW_N(b->a, uint32_t, f->n_arg + 1);
     if (!buf || !arg) return HN_NOMEM(dg);
     for (int i = 0; i < f->n_arg; i++) {
         arg[i] = region_dim(p, group, k->arg[i]);
         if (arg[i] == HN_NO) return HN_RAISE(dg, HONE_E_INTERNAL, "a size that kernel \"%s\" needs is not known yet", f->name);
     }
-    for (int i = 0, at = 0; i < f->n_buf; i++) {
-        if (f->buf[i].kind != HN_KBUF_PARAM) continue;
-        HN_TRY(ref_buf(p, group, cb, k->buf[at], f->buf[i].flags & HN_KBUF_WRITE, &buf[at], dg));
-        at++;
-    }
+    HN_TRY(operand_bufs(p, group, cb, k, buf, dg));
     const sharing s = share(p, group, k);
     hn_pb_step_kernel(p->pb, &(hn_pb_call){
         .kernel = hn_pb_kernel(p->pb, group->choice->name, entry, (uint32_t)n_buf, (uint32_t)f->n_arg),
         .buf = buf, .n_buf = (uint32_t)n_buf, .arg = arg, .n_arg = (uint32_t)f->n_arg,
-        .extent = trips_reg(p, f, arg), .grain = s.grain, .max_threads = s.max_threads,
+        .extent = trips_reg(p, k, arg), .grain = s.grain, .max_threads = s.max_threads,
         .trip_ps = hn_pb_const(p->pb, s.trip_ps),
         .scratch = scratch_reg(p, f, arg),
         .origin = origin_text(b, group) });

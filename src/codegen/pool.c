@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cuda_find.h"
 #include "base/dl.h"
 #include "base/os.h"
-#include "codegen/cuda/find.h"
 
 enum { MAX_WORKERS = 16, MAX_TRIES = 2 };
 
@@ -381,12 +381,12 @@ static bool room_for_ticket(hn_compile_pool *p)
 
 static uint64_t nvrtc_salt(hn_compile_pool *p)
 {
-    const char *path[HN_NVRTC_N_PATH];
+    hn_cuda_paths where;
     hn_str found = { 0 };
 
     if (p->nvrtc_salt) return p->nvrtc_salt;
-    hn_nvrtc_paths(path);
-    hn_dl_find(path, HN_NVRTC_N_PATH, &found);
+    hn_cuda_find_nvrtc(&where);
+    hn_dl_find(where.path, HN_CUDA_N_PATH, &found);
     p->nvrtc_salt = salt_of(hn_str_get(&found));
     hn_str_done(&found);
     return p->nvrtc_salt;

@@ -260,3 +260,19 @@ void hn_launch_split(const hn_launch *l, int n_threads, int64_t *ret_slices, int
     *ret_trips = trips;
     *ret_slices = (l->extent - 1) / trips + 1;
 }
+
+/* ---- libraries ---- */
+static hone_status no_libraries(const hn_device *d, hn_diag *dg)
+{
+    return HN_RAISE(dg, HONE_E_UNSUPPORTED, "device \"%s\" has no libraries", d->vt->name);
+}
+
+hone_status hn_device_library(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg)
+{
+    return d->vt->library ? d->vt->library(d, which, ret_version, dg) : no_libraries(d, dg);
+}
+
+hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_diag *dg)
+{
+    return d->vt->choose_call ? d->vt->choose_call(d, c, dg) : no_libraries(d, dg);
+}

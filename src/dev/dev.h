@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "core/libcall.h"
 #include "core/target.h"
 
 /**
@@ -73,6 +74,9 @@ typedef struct hn_device_vt {
     hone_status (*record_end)(hn_queue *q, hn_replay **ret, hn_diag *dg);
     hone_status (*replay)(hn_queue *q, hn_replay *r, hn_diag *dg);
     void (*replay_destroy)(hn_device *d, hn_replay *r);
+    /* Libraries; NULL: the device has none. */
+    hone_status (*library)(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg);
+    hone_status (*choose_call)(hn_device *d, hn_libcall *c, hn_diag *dg);
 } hn_device_vt;
 
 struct hn_device {
@@ -149,6 +153,15 @@ hone_status hn_queue_record(hn_queue *q, hn_diag *dg);
 hone_status hn_queue_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg);
 hone_status hn_queue_replay(hn_queue *q, hn_replay *r, hn_diag *dg);
 void hn_device_replay_destroy(hn_device *d, hn_replay *r); /* NULL is fine */
+
+/**
+ * Is a vendor's library here? Opened when first asked for. ret_version may be NULL: "cuBLASLt 13.1.0" is added.
+ *
+ * Errors: HONE_E_NOTFOUND, HONE_E_VERSION too old, HONE_E_UNSUPPORTED the device has no libraries
+ */
+hone_status hn_device_library(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg);
+/** Fill in the algorithm that the library proposes at place c->rank. HONE_E_UNSUPPORTED: it proposes fewer, or cannot do this. */
+hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_diag *dg);
 
 int64_t hn_queue_now_ns(hn_queue *q); /* monotonic */
 hn_device *hn_queue_device(const hn_queue *q);

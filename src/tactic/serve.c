@@ -10,6 +10,11 @@ bool hn_tactic_serves(const hn_tactic_def *td, const hn_target *t)
     return arch && hn_target_has(t, td->needs);
 }
 
+int hn_kcall_n_buf(const hn_kcall *k)
+{
+    return k->call ? (int)k->call->n_buf : hn_kfunc_n_params(&k->func);
+}
+
 /* ceil((mul * arg[a] * arg[b] + add) / div) over the region's dims. */
 static hn_dim extent_dim(const hn_region *r, const hn_kcall *k, const hn_kext *e)
 {
@@ -51,7 +56,7 @@ hone_status hn_tactic_emit(const hn_tactic_def *td, const hn_region *r, const hn
     for (int i = 0; i < ret->launches.n; i++) {
         hn_kcall *k = &ret->launches.at[i];
         hn_kgrid g;
-        if (hn_kfunc_is_gpu(&k->func)) continue;
+        if (k->call || hn_kfunc_is_gpu(&k->func)) continue;
         HN_TRY(hn_kfunc_to_grid(ret->arena, &k->func, (int64_t)t->n_core * SCRATCH_THREADS_A_CORE, &g, dg));
         HN_TRY(add_temps(r, ret, k, &g, dg));
         k->func = g.func;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "core/libcall.h"
 #include "core/core.h"
 #include "core/knob.h"
 #include "core/target.h"
@@ -66,14 +67,17 @@ typedef struct hn_ref {
     int index;
 } hn_ref;
 
-/** One kernel call. Launches run in order. */
+/** One kernel call, or one call of a vendor's library. Launches run in order. */
 typedef struct hn_kcall {
     hn_kfunc func;
-    const hn_ref *buf; /* hn_kfunc_n_params(func) of them, in calling order */
+    const hn_libcall *call; /* a library's: func stays empty, and the buffers are the call's */
+    const hn_ref *buf;   /* hn_kcall_n_buf of them, in calling order */
     const hn_dim *arg; /* func.n_arg of them, over the region's symbols */
     double flops;      /* of the whole launch at the symbols' opt values, for threading decisions */
     double bytes;
 } hn_kcall;
+
+int hn_kcall_n_buf(const hn_kcall *k);
 
 /** Constant bytes that the tactic derives from an operand at build time; stored once per (operand digest, recipe). */
 typedef struct hn_blob {
@@ -96,6 +100,7 @@ typedef struct hn_tactic_def {
     int rev;           /* bump when emitted code changes */
     uint64_t needs;    /* hn_feat bits */
     hn_arch arch;
+    hn_library library; /* that it calls: taken only where the library is here */
     bool portable; /* plain loops, for other architectures too: hn_tactic_emit gives them the form that each needs */
     /** HN_FIT_YES or a named reason. Cheap. Layouts of the region's values are given: refuse what is not understood. */
     hn_fit (*fits)(const hn_region *r, const hn_target *t);

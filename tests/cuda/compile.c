@@ -2,20 +2,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cuda_find.h"
 #include "base/dl.h"
 #include "build/build.h"
-#include "codegen/cuda/find.h"
 #include "core/image.h"
 #include "engine/engine.h"
 #include "harness.h"
 
 static void need_nvrtc(void)
 {
-    const char *path[HN_NVRTC_N_PATH];
+    hn_cuda_paths p;
     hn_str found = { 0 };
 
-    hn_nvrtc_paths(path);
-    hn_dl_find(path, HN_NVRTC_N_PATH, &found);
+    hn_cuda_find_nvrtc(&p);
+    hn_dl_find(p.path, HN_CUDA_N_PATH, &found);
     const bool none = found.n == 0;
     hn_str_done(&found);
     if (none) SKIP("no NVRTC");

@@ -1,30 +1,11 @@
 /* Engines for a GPU from end to end on a simulated one: built, loaded, run by the driver layer, compared with evaluation. */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../build/run_graph.h"
-#include "../cuda_sim/sim.h"
+#include "simulate.h"
 #include "harness.h"
 #include "runtime/runtime.h"
-
-static const sim_counts *(*counts_get)(void);
-static void (*fail_next_wait)(int);
-
-/* The driver is opened once a process, and each case has one. */
-static void simulate(void)
-{
-    if (system("command -v g++ >/dev/null") != 0) SKIP("no C++ compiler: the simulated GPU has none");
-    unsetenv("HONE_WORKER"); /* a sanitized simulator loads into the worker of its own build alone */
-    CHECK(setenv("HONE_CUDA_DRIVER", CUDA_SIM, 1) == 0 && setenv("HONE_NVRTC", CUDA_SIM, 1) == 0);
-    void *lib = dlopen(CUDA_SIM, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) FAIL("%s", dlerror());
-    void *at = dlsym(lib, "sim_counts_get");
-    memcpy(&counts_get, &at, sizeof(at));
-    at = dlsym(lib, "sim_fail_next_wait");
-    memcpy(&fail_next_wait, &at, sizeof(at));
-    CHECK(counts_get && fail_next_wait);
-}
 
 static void check(const char *text)
 {
@@ -33,7 +14,7 @@ static void check(const char *text)
 
 TEST(cuda_pointwise_and_views)
 {
-    simulate();
+    hn_simulate(/* libraries= */ false);
     check("in x f32[3,700]  in y f32[700]\na = add(x, y)  b = exp(a)  c = transpose(b) {perm=[1,0]}\nout b  out c");
     hn_check_graph("in x f16[5,33]\na = sigmoid(x)  b = cast(a) {to=f32}\nout a  out b",
                    &(hn_run_opts){ .target = "sm_90a", .tol = 1e-3 });
@@ -42,14 +23,14 @@ TEST(cuda_pointwise_and_views)
 
 TEST(cuda_reductions_and_lines)
 {
-    simulate();
+    hn_simulate(/* libraries= */ false);
     check("in x f32[4,300]\na = reduce_sum(x) {axes=[1]}  b = reduce_max(x) {axes=[0]}\nout a  out b");
     check("in x f32[4,130]  in s f32[130]  in c f32[130]\na = softmax(x) {axis=1}  b = layer_norm(x, s, c)\nout a  out b");
 }
 
 TEST(cuda_products_convolutions_pools)
 {
-    simulate();
+    hn_simulate(/* libraries= */ false);
     check("in x f32[33,20]  const w f32[20,47]\ny = matmul(x, w)  z = relu(y)\nout z");
     check("in x f32[1,8,11,9]  const w f32[12,8,3,3]  const b f32[12]\ny = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1], "
           "stride=[2,2]}  z = relu(y)\nout z");
@@ -82,7 +63,7 @@ TEST(cuda_split_products)
 
 TEST(cuda_what_data_decides)
 {
-    simulate();
+    hn_simulate(/* libraries= */ false);
     check("in x f32[3,5,7]\na, n = nonzero(x)\nout a  out n");
     check("in x f32[3,40]\nv, i = topk(x) {axis=1, dim=5}\nout v  out i");
     check("in x f32[4,9]\na = cumsum(x) {axis=1}\nout a");
@@ -91,12 +72,12 @@ TEST(cuda_what_data_decides)
 /* Candidates are timed in recordings on the device itself. */
 TEST(cuda_candidates_are_raced)
 {
-    simulate();
+    hn_simulate(/* libraries= */ false);
     hn_check_graph("in x f32[3,20]\na = softmax(x) {axis=1}\nout a",
                    &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=1" });
-    CHECK(counts_get()->graph_launches > 2 * 9 * 2);
-    CHECK_EQ(counts_get()->live_allocations, 0);
-    CHECK_EQ(counts_get()->modules, 0);
+    CHECK(hn_sim_counts()->graph_launches > 2 * 9 * 2);
+    CHECK_EQ(hn_sim_counts()->live_allocations, 0);
+    CHECK_EQ(hn_sim_counts()->modules, 0);
 }
 
 /* ---- one engine, looked at closely ---- */
@@ -131,8 +112,8 @@ static void done(fixture *f)
 {
     hn_context_destroy(f->c);
     hn_engine_unref(f->e);
-    CHECK_EQ(counts_get()->live_allocations, 0);
-    CHECK_EQ(counts_get()->modules, 0);
+    CHECK_EQ(hn_sim_counts()->live_allocations, 0);
+    CHECK_EQ(hn_sim_counts()->modules, 0);
 }
 
 static void run(fixture *f)
@@ -153,19 +134,19 @@ static const char negate[] = "sym n [1,8,64]\nin x f32[n]\ny = neg(x)\nout y";
 TEST(cuda_static_runs_are_one_graph)
 {
     fixture f;
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, two_steps, (hn_context_opts){ 0 });
     bind(&f, 0, f.x, sizeof(f.x));
     for (int i = 0; i < 3; i++)
         run(&f);
-    CHECK_EQ(counts_get()->graphs, 1);
-    CHECK_EQ(counts_get()->graph_launches, 3);
-    CHECK(counts_get()->captured >= 2);
-    CHECK_EQ(counts_get()->launches, counts_get()->captured);
+    CHECK_EQ(hn_sim_counts()->graphs, 1);
+    CHECK_EQ(hn_sim_counts()->graph_launches, 3);
+    CHECK(hn_sim_counts()->captured >= 2);
+    CHECK_EQ(hn_sim_counts()->launches, hn_sim_counts()->captured);
     /* another output's place: recorded again; the same one: not */
     bind(&f, 1, f.y, sizeof(f.y));
     run(&f);
-    CHECK_EQ(counts_get()->graphs, 1); /* host memory is copied to, so the kernels' own places stay */
+    CHECK_EQ(hn_sim_counts()->graphs, 1); /* host memory is copied to, so the kernels' own places stay */
     done(&f);
 }
 
@@ -173,7 +154,7 @@ TEST(cuda_shapes_and_bindings_change)
 {
     fixture f;
     hn_diag dg = { 0 };
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, negate, (hn_context_opts){ .profile = -1 });
     for (int64_t n = 1; n <= 64; n *= 4) {
         CHECK_OK(hn_context_set_input_shape(f.c, 0, 1, &n, &dg), &dg);
@@ -193,7 +174,7 @@ TEST(cuda_device_memory_is_used_as_it_is)
     fixture f;
     hn_diag dg = { 0 };
     void *x, *y;
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, negate, (hn_context_opts){ .profile = -1 });
     hn_device *d = hn_engine_get_device(f.e);
     hn_queue *q;
@@ -206,10 +187,10 @@ TEST(cuda_device_memory_is_used_as_it_is)
     CHECK_OK(hn_context_set_input_shape(f.c, 0, 1, &n, &dg), &dg);
     bind(&f, 0, x, 256);
     bind(&f, 1, y, 256);
-    const int sent = counts_get()->to_device;
+    const int sent = hn_sim_counts()->to_device;
     run(&f);
-    CHECK_EQ(counts_get()->to_device, sent);
-    CHECK_EQ(counts_get()->to_host, 0);
+    CHECK_EQ(hn_sim_counts()->to_device, sent);
+    CHECK_EQ(hn_sim_counts()->to_host, 0);
     CHECK(hn_context_output_data(f.c, 1) == y);
     CHECK_OK(hn_queue_read(q, f.y, y, 256, &dg), &dg);
     for (int i = 0; i < 64; i++)
@@ -240,12 +221,12 @@ TEST(cuda_profiling_times_each_step)
 {
     fixture f;
     hn_diag dg = { 0 };
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, two_steps, (hn_context_opts){ 0 });
     bind(&f, 0, f.x, sizeof(f.x));
     CHECK_OK(hn_context_set_profiling(f.c, true, &dg), &dg);
     run(&f);
-    CHECK_EQ(counts_get()->graphs, 0);
+    CHECK_EQ(hn_sim_counts()->graphs, 0);
     for (int i = 0; i < hn_context_n_step_time(f.c); i++)
         CHECK_EQ(hn_context_step_time(f.c, i).n_run, 1);
     done(&f);
@@ -255,7 +236,7 @@ TEST(cuda_wrong_bindings)
 {
     fixture f;
     hn_diag dg = { 0 };
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, two_steps, (hn_context_opts){ 0 });
     CHECK_ERR(hn_context_run(f.c, &dg), HONE_E_UNBOUND, &dg, "\"x\"");
     bind(&f, 0, f.x, 5);
@@ -272,14 +253,14 @@ TEST(cuda_a_fault_names_its_kernels_and_ends_the_context)
     fixture f;
     hn_diag dg = { 0 };
     hn_device *d;
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, negate, (hn_context_opts){ .profile = -1 });
     const int64_t n = 8;
     CHECK_OK(hn_context_set_input_shape(f.c, 0, 1, &n, &dg), &dg);
     bind(&f, 0, f.x, sizeof(f.x));
     run(&f);
     CHECK_OK(hn_context_set_profiling(f.c, true, &dg), &dg);
-    fail_next_wait(700);
+    hn_sim_fail_next_wait(700);
     CHECK(hn_context_run(f.c, &dg) == HONE_E_DEVICE);
     hn_diag_clear(&dg);
     CHECK_ERR(hn_context_run(f.c, &dg), HONE_E_DEVICE, &dg, "illegal memory access");
@@ -293,12 +274,12 @@ TEST(cuda_a_fault_in_a_graph_names_what_ran)
 {
     fixture f;
     hn_diag dg = { 0 };
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, two_steps, (hn_context_opts){ 0 });
     bind(&f, 0, f.x, sizeof(f.x));
     run(&f);
     run(&f);
-    fail_next_wait(719);
+    hn_sim_fail_next_wait(719);
     CHECK(hn_context_run(f.c, &dg) == HONE_E_DEVICE);
     CHECK(strstr(dg.hint, "matmul_any_naive") != NULL);
     hn_context_destroy(f.c);
@@ -320,7 +301,7 @@ TEST(cuda_device_describes_itself)
     hn_diag dg = { 0 };
     hn_device *d;
     hn_str s = { 0 };
-    simulate();
+    hn_simulate(/* libraries= */ false);
     CHECK_OK(hn_device_get("cuda", &d, &dg), &dg);
     hn_device_cuda_print(d, &s);
     CHECK(strstr(hn_str_get(&s), "simulated GPU, compute capability 9.0, 132 multiprocessors") != NULL);
@@ -340,7 +321,7 @@ TEST(cuda_damaged_code_is_refused)
     hn_diag dg = { 0 };
     hn_device *d;
     hn_module *m;
-    simulate();
+    hn_simulate(/* libraries= */ false);
     CHECK_OK(hn_device_get("cuda", &d, &dg), &dg);
     CHECK_ERR(hn_device_load_code(d, junk, sizeof(junk), &m, &dg), HONE_E_FORMAT, &dg, "no kernel image");
     CHECK_ERR(hn_device_load_code(d, junk, 10, &m, &dg), HONE_E_FORMAT, &dg, "no kernel image");

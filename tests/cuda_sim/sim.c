@@ -1,4 +1,4 @@
-#include "sim.h"
+#include "sim_int.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -11,9 +11,6 @@
 #include "base/attr.h"
 #include "codegen/cuda/cuda_text.h"
 #include "sim_prelude.h"
-
-#define API __attribute__((visibility("default")))
-#define MARK ((uint64_t)1 << 62) /* of device addresses: no host pointer has it, and the processor refuses it */
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500 };
 
@@ -59,8 +56,6 @@ static void *host_of(uint64_t address)
 }
 
 /* ---- the driver: what is there ---- */
-#define DRIVER(name, ...) API int name(__VA_ARGS__); int name(__VA_ARGS__)
-
 DRIVER(cuInit, unsigned flags)
 {
     return flags ? INVALID : OK;
@@ -172,7 +167,8 @@ typedef struct sim_kernel {
 } sim_kernel;
 
 typedef struct sim_op {
-    const sim_kernel *kernel; /* NULL: a copy */
+    const sim_kernel *kernel; /* NULL: a copy, or a library's work */
+    void (*library)(const void *arg);
     uint32_t grid, threads[3];
     uint64_t param[512];
     void *dst;
@@ -191,6 +187,10 @@ static void run(sim_op *o)
 {
     void *param[512];
 
+    if (o->library) {
+        o->library(o->param);
+        return;
+    }
     if (!o->kernel) {
         memcpy(o->dst, o->src, o->bytes);
         return;
@@ -213,6 +213,15 @@ static int take(const sim_op *o)
     recording->op[recording->n++] = *o;
     counts.captured++;
     return OK;
+}
+
+int sim_take_library(void (*work)(const void *arg), const void *arg, size_t n)
+{
+    static sim_op o;
+    o = (sim_op){ .library = work };
+    memcpy(o.param, arg, n);
+    counts.library_calls++;
+    return take(&o);
 }
 
 static int copy(void *dst, const void *src, size_t bytes)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cuda_find.h"
 #include "base/dl.h"
-#include "codegen/cuda/find.h"
 
 typedef struct program program; /* nvrtcProgram is a pointer to it */
 
@@ -37,13 +37,13 @@ static hone_status load(hn_diag *dg)
         FN(log_size, "nvrtcGetProgramLogSize"), FN(log, "nvrtcGetProgramLog"),
         FN(error_text, "nvrtcGetErrorString"),
     };
-    const char *path[HN_NVRTC_N_PATH];
+    hn_cuda_paths p;
     int major, minor;
     void *lib;
 
     if (version[0]) return HONE_OK;
-    hn_nvrtc_paths(path);
-    HN_TRY(hn_dl_open("NVRTC, which compiles kernels for NVIDIA GPUs,", path, HN_NVRTC_N_PATH, &lib, NULL, dg));
+    hn_cuda_find_nvrtc(&p);
+    HN_TRY(hn_dl_open("NVRTC, which compiles kernels for NVIDIA GPUs,", p.path, HN_CUDA_N_PATH, &lib, NULL, dg));
     HN_TRY(hn_dl_bind("NVRTC", lib, fn, HN_COUNT(fn), dg));
     if (api.version(&major, &minor) != 0 || major < 12)
         return HN_RAISE(dg, HONE_E_VERSION, "NVRTC %d.%d is too old: 12.0 or newer is needed", major, minor);

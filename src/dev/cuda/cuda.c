@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dev/cuda/cuda_int.h"
+#include "dev/cuda/call.h"
 
 /* ---- errors ---- */
 static hone_status died(const cuda_device *d, int result, hn_diag *dg)
@@ -125,6 +125,8 @@ static const hn_device_vt cuda_vt = {
     .record_end = hn_cuda_record_end,
     .replay = hn_cuda_replay,
     .replay_destroy = hn_cuda_replay_destroy,
+    .library = hn_cuda_library,
+    .choose_call = hn_cuda_call_choose,
 };
 
 /* ---- opening ---- */

@@ -18,8 +18,11 @@ typedef struct cuda_device {
     atomic_int dead; /* the CUresult that killed the context; 0: alive */
 } cuda_device;
 
+struct cuda_call;
+
 typedef struct cuda_kernel {
     uint64_t entry; /* offset of its image in the code section */
+    struct cuda_call *call; /* of a library: no module */
     cu_module *module;
     cu_function *fn;
     hn_image image;

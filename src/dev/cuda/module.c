@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dev/cuda/cuda_int.h"
+#include "dev/cuda/call.h"
 
 /* What codegen/cuda calls every kernel. */
 static const char kernel_name[] = "hn_kernel";
@@ -18,13 +18,14 @@ static bool image_at(const uint8_t *code, size_t bytes, uint64_t at, hn_image *r
     if (at > bytes || bytes - at < sizeof(*ret)) return false;
     memcpy(ret, code + at, sizeof(*ret));
     const uint64_t threads = (uint64_t)ret->threads[0] * ret->threads[1] * ret->threads[2];
-    return ret->magic == HN_IMAGE_MAGIC && ret->bytes <= bytes - at - sizeof(*ret) && threads >= 1 && threads <= 1024;
+    return (ret->magic == HN_IMAGE_MAGIC || ret->magic == HN_CALL_MAGIC) && ret->bytes <= bytes - at - sizeof(*ret) && threads >= 1 && threads <= 1024;
 }
 
 static hone_status load_kernel(cuda_device *d, const uint8_t *code, uint64_t at, const hn_image *h, cuda_kernel *k,
                                hn_diag *dg)
 {
     *k = (cuda_kernel){ .entry = at, .image = *h };
+    if (h->magic == HN_CALL_MAGIC) return hn_cuda_call_make(d, code + at + sizeof(*h), h->bytes, &k->call, dg);
     HN_TRY(hn_cuda_check(d, d->c->module_load(&k->module, code + at + sizeof(*h)), "loading a kernel", dg));
     HN_TRY(hn_cuda_check(d, d->c->module_function(&k->fn, k->module, kernel_name), "finding a kernel", dg));
     if (h->shared_bytes == 0) return HONE_OK;
@@ -70,8 +71,10 @@ void hn_cuda_unload(hn_device *hd, hn_module *hm)
     cuda_module *m = (cuda_module *)hm;
 
     if (hn_cuda_enter(d, NULL) == HONE_OK)
-        for (size_t i = 0; i < m->n; i++)
+        for (size_t i = 0; i < m->n; i++) {
             if (m->kernel[i].module) d->c->module_unload(m->kernel[i].module);
+            hn_cuda_call_drop(d, m->kernel[i].call);
+        }
     free(m->kernel);
     free(m);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/os.h"
-#include "dev/cuda/cuda_int.h"
+#include "dev/cuda/call.h"
 
 enum { MAX_PARAMS = 512 }; /* 4 KiB of eight-byte parameters, what every GPU takes */
 
@@ -114,6 +114,7 @@ hone_status hn_cuda_launch(hn_queue *hq, const hn_module *m, const hn_launch *l,
     for (uint32_t i = 0; i < l->n_arg; i++)
         param[l->n_buf + i] = (void *)(uintptr_t)&l->arg[i];
     remember(q, l->name);
+    if (k->call) return hn_cuda_call_run(device_of(hq), k->call, l->buf, q->stream, dg);
     const uint32_t *t = k->image.threads;
     const int r = c->launch(k->fn, (unsigned)l->extent, 1, 1, t[0], t[1], t[2], k->image.shared_bytes, q->stream, param, NULL);
     return r == 0 ? HONE_OK : checked(hq, r, "launching a kernel", dg);

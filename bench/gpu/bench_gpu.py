@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""make bench-gpu: our engines against torch on the GPU of this machine, to build/bench/gpu.json (or $OUT/gpu.json).
+
+    bench_gpu.py [--models A,B] [--batch 1,32] [--peers eager_graph,reduce_overhead] [--tune SECONDS] [--limit SECONDS]
+
+The networks of suite.py are made here with seeded weights, exported to ONNX, built by `hone`, and raced in alternating blocks,
+each contestant in a process of its own, inputs and outputs on the GPU. err is the relative L2 error of the worst output against
+the same weights in float64. A row that fails says why and the next one follows. max_autotune compiles for minutes: ask for it
+with few models a run. --small and --device cpu try the steps where there is no GPU.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent)]
+import contest  # noqa: E402  beside this file in a kit, one folder up in the repository
+
+ROOT = HERE.parent.parent
+MODELS = ["resnet50", "efficientnet_b0", "mobilenet_v3", "convnext_tiny", "vit_b_16", "bert_base_s128", "gpt2_s512", "llama_block",
+          "unet256", "yolov8n"]
+PEERS = ["eager_graph", "reduce_overhead", "max_autotune"]
+COMPILE_S = {"max_autotune": 420, "reduce_overhead": 180}
+
+
+class Hone:
+    """The program and its library, in a kit or in a build folder."""
+
+    def __init__(self):
+        kit = HERE / "hone"
+        self.program = kit if kit.exists() else ROOT / "build" / "hone"
+        self.library = HERE / "lib" / "libhone.so.0" if kit.exists() else ROOT / "build" / "libhone.so"
+        worker = HERE / "hone-worker" if kit.exists() else ROOT / "build" / "hone-worker"
+        self.env = {**os.environ, "HONE_WORKER": os.environ.get("HONE_WORKER") or str(worker)}
+        if kit.exists():
+            self.env["LD_LIBRARY_PATH"] = f"{HERE / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+
+    def call(self, args, timeout):
+        """(the object printed last, seconds); raises ContestError with the program's own words."""
+        start = time.monotonic()
+        try:
+            r = subprocess.run([str(self.program), *map(str, args), "--json"], env=self.env, capture_output=True, text=True,
+                               timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise contest.ContestError(f"hone {args[0]} took longer than {timeout:.0f} s") from None
+        if r.returncode != 0:
+            said = (r.stdout.strip().splitlines() or [""])[-1] + r.stderr[-600:]
+            raise contest.ContestError(f"hone {args[0]}: status {r.returncode}: {said[-900:]}")
+        return json.loads(contest.last_line(r.stdout)), time.monotonic() - start
+
+
+def start(kind, **cmd):
+    """A contestant that has loaded."""
+    c = contest.Contestant(kind, [sys.executable, str(HERE / "worker.py"), kind.split(":")[0]])
+    try:
+        c.load = c.ask(timeout=COMPILE_S.get(kind, 120), cmd="load", **cmd)
+    except contest.ContestError:
+        c.close()
+        raise
+    return c
+
+
+def make(name, batch, args, work):
+    """The ONNX file, the float64 outputs, and the shapes of the results."""
+    common = dict(model=name, batch=batch, small=args.small, dtype=args.dtype, device=args.device)
+    onnx = work / "model.onnx"
+    with start("torch", **common) as t:
+        how = t.ask(timeout=240, cmd="export", path=str(onnx))["how"]
+        ref = t.ask(timeout=240, cmd="reference", dir=str(work / "reference"))
+    return common, onnx, how, ref
+
+
+def build(hone, onnx, engine, args, row):
+    options = ["--target", args.target, "-o", engine, *args.build.split()]
+    try:
+        _, row["build_s"] = hone.call(["build", onnx, *options], args.build_timeout)
+        _, row["warm_build_s"] = hone.call(["build", onnx, *options], args.build_timeout)
+        return
+    except contest.ContestError as e:
+        row["error"] = str(e)
+    hone.call(["build", onnx, *options, "--opt-level", "0"], args.build_timeout)
+    row["build"] = "by the cost model alone"
+
+
+def tune(hone, onnx, engine, args, row):
+    if not args.tune:
+        return False
+    try:
+        reply, row["tune_s"] = hone.call(["tune", onnx, "--target", args.target, "-o", engine, "--budget", args.tune,
+                                          *args.build.split()], args.tune + 120)
+        row["route"] = reply.get("route")
+        return True
+    except contest.ContestError as e:
+        row["tune_error"] = str(e)
+        return False
+
+
+def contestants(hone, engines, common, ref, args, row):
+    """Everyone who loads; the others with their reasons in the row."""
+    racers = []
+    for kind, engine in engines:
+        try:
+            c = start(kind, **common, engine=str(engine), library=str(hone.library), results=ref["results"])
+            row.setdefault("load_ms", c.load["load_ns"] / 1e6)
+            racers.append(c)
+        except contest.ContestError as e:
+            row["error"] = str(e)
+    for kind in args.peers:
+        try:
+            racers.append(start(kind, **common))
+            row["peers"][kind] = {"ms": None, "err": None, "load_s": racers[-1].load["load_ns"] / 1e9}
+        except contest.ContestError as e:
+            row["peers"][kind] = {"ms": None, "err": None, "error": str(e)}
+    return racers
+
+
+def take(c, blocks, want, work, args, row):
+    """One contestant's figures."""
+    got = contest.load_outputs(c.ask(timeout=120, cmd="outputs", dir=str(work / c.name.replace(":", "_"))))
+    ms, err = contest.median_ms(blocks[c.name]), contest.worst_error(got, want)
+    if c.name == "ours":
+        row.update(ours_ms=ms, ours_err=err)
+        if args.profile:
+            row["profile"] = c.ask(timeout=60, cmd="profile")["steps"]
+    elif c.name == "ours:tuned":
+        row.update(tuned_ms=ms, tuned_err=err)
+    else:
+        row["peers"][c.name].update(ms=ms, err=err)
+        if "ours" in blocks:
+            row["peers"][c.name]["ratio"] = contest.ratio(blocks[c.name], blocks["ours"])
+
+
+def one(name, batch, args, hone):
+    row = {"model": name, "batch": batch, "dtype": args.dtype, "ours_ms": None, "tuned_ms": None, "ours_err": None, "peers": {},
+           "error": None}
+    work = args.work / f"{name}_b{batch}"
+    work.mkdir(parents=True, exist_ok=True)
+    racers, engines = [], []
+    try:
+        common, onnx, row["exported"], ref = make(name, batch, args, work)
+        want = contest.load_outputs(ref)
+        try:
+            build(hone, onnx, work / "ours.hone", args, row)
+            engines.append(("ours", work / "ours.hone"))
+            if tune(hone, onnx, work / "tuned.hone", args, row):
+                engines.append(("ours:tuned", work / "tuned.hone"))
+        except contest.ContestError as e:
+            row["error"] = str(e)
+        racers = contestants(hone, engines, common, ref, args, row)
+        blocks, fallen = contest.race(racers, args.rounds, block_s=args.block)
+        for c in racers:
+            if c.name in fallen:
+                row["error" if c.name == "ours" else c.name] = fallen[c.name]
+                continue
+            try:
+                take(c, blocks, want, work, args, row)
+            except contest.ContestError as e:
+                row["error" if c.name == "ours" else c.name] = str(e)
+    except contest.ContestError as e:
+        row["error"] = row["error"] or str(e)
+    finally:
+        for c in racers:
+            c.close()
+    return row
+
+
+# ---- the table ----
+def best_peer(row):
+    done = [(p["ms"], name) for name, p in row["peers"].items() if p.get("ms")]
+    return min(done) if done else (None, "-")
+
+
+def number(x, form):
+    return format(x, form) if x is not None else "-"
+
+
+def line(row):
+    ms, name = best_peer(row)
+    ours = min(x for x in (row["ours_ms"], row["tuned_ms"], float("inf")) if x is not None)
+    ratio = ms / ours if ms and ours < float("inf") else None
+    err = row["peers"].get(name, {}).get("err")
+    return (f"{row['model']:16} b{row['batch']:<3} ours {number(row['ours_ms'], '8.3f')} tuned {number(row['tuned_ms'], '8.3f')} "
+            f"best {number(ms, '8.3f')} {name:16} {number(ratio, '5.2f')}x err {number(row['ours_err'], '.1e')} / {number(err, '.1e')} "
+            f"build {number(row.get('build_s'), '5.1f')} s {(row['error'] or '')[:160]}")
+
+
+def summary(rows):
+    out = [line(r) for r in rows]
+    ratios = [best_peer(r)[0] / min(x for x in (r["ours_ms"], r["tuned_ms"]) if x) for r in rows if best_peer(r)[0] and r["ours_ms"]]
+    gains = [r["ours_ms"] / r["tuned_ms"] for r in rows if r["ours_ms"] and r["tuned_ms"]]
+    if ratios:
+        out.append(f"best torch over ours: geometric mean {contest.geomean(ratios):.2f}, worst {min(ratios):.2f}, {len(ratios)} rows")
+    if gains:
+        out.append(f"default over tuned: geometric mean {contest.geomean(gains):.2f}")
+    return "\n".join(out)
+
+
+def machine(args):
+    said = {}
+    if args.device == "cuda":
+        query = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm"
+        r = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True)
+        said = dict(zip(query.split(","), [x.strip() for x in r.stdout.split(",")]))
+    return said
+
+
+def parse():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--models", default=",".join(MODELS), type=lambda s: s.split(","))
+    ap.add_argument("--batch", default="1,32", type=lambda s: [int(x) for x in s.split(",")])
+    ap.add_argument("--peers", default="eager_graph,reduce_overhead", type=lambda s: [x for x in s.split(",") if x],
+                    help=f"of {','.join(PEERS)}, and eager")
+    ap.add_argument("--tune", type=float, default=0, metavar="S", help="tune each for S seconds")
+    ap.add_argument("--build", default="", help="more words for hone build and tune")
+    ap.add_argument("--build-timeout", type=float, default=120)
+    ap.add_argument("--target", default="sm_90a")
+    ap.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    ap.add_argument("--dtype", default="float16")
+    ap.add_argument("--small", action="store_true", help="a few layers of each network")
+    ap.add_argument("--profile", action="store_true", help="times of our steps in the results")
+    ap.add_argument("--rounds", type=int, default=5)
+    ap.add_argument("--block", type=float, default=0.2, metavar="S", help="seconds of a block")
+    ap.add_argument("--limit", type=float, default=float("inf"), metavar="S", help="start no row after so long")
+    ap.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/hone-bench-gpu"))
+    ap.add_argument("--out", type=pathlib.Path, default=pathlib.Path(os.environ.get("OUT") or ROOT / "build" / "bench") / "gpu.json")
+    return ap.parse_args()
+
+
+def main():
+    args, began = parse(), time.monotonic()
+    hone, rows = Hone(), []
+    result = {"date": time.strftime("%Y-%m-%d"), "machine": machine(args), "rows": rows}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    for batch in args.batch:
+        for name in args.models:
+            if time.monotonic() - began > args.limit:
+                print(f"{name} b{batch}: out of time")
+                continue
+            rows.append(one(name, batch, args, hone))
+            print(line(rows[-1]), flush=True)
+            args.out.write_text(json.dumps(result, indent=1))
+    print(summary(rows))
+    return 0 if rows and all(r["error"] is None for r in rows) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

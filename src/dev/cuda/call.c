@@ -1,0 +1,117 @@
+/* Library calls as a module's kernels: made ready when code is loaded, run in the order of launches. */
+#include "dev/cuda/call.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cuda_call {
+    hn_libcall c;
+    const cuda_library *lib;
+    void *state;
+    pthread_mutex_t busy; /* contexts of one engine share its calls, and libraries keep operands in them */
+};
+
+static const cuda_library *library_of(uint32_t which)
+{
+    switch ((hn_library)which) {
+    case HN_LIB_CUBLASLT: return &hn_cuda_lt;
+    case HN_LIB_CUDNN:
+    case HN_LIB_NONE:
+    case HN_LIB_COUNT: break;
+    }
+    return NULL;
+}
+
+static hone_status open_library(cuda_device *d, uint32_t which, const cuda_library **ret, hn_diag *dg)
+{
+    const cuda_library *lib = library_of(which);
+
+    if (!lib) return HN_RAISE(dg, HONE_E_VERSION, "library call of kind %u, which this version does not know", which);
+    HN_TRY(lib->open(d, dg));
+    *ret = lib;
+    return HONE_OK;
+}
+
+/* Sizes and counts; what they mean is the library's affair. */
+static hone_status check(const hn_libcall *c, hn_diag *dg)
+{
+    if (c->kind >= HN_CALL_MATMUL && c->kind <= HN_CALL_ATTENTION && c->n_buf >= 4 && c->n_buf <= HN_CALL_MAX_BUF &&
+        c->n_algo <= HN_CALL_ALGO_BYTES && c->workspace_bytes >= 0)
+        return HONE_OK;
+    return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call");
+}
+
+/* An algorithm holds for the version that proposed it; another one is asked again. */
+static hone_status settle(cuda_device *d, cuda_call *c, hn_diag *dg)
+{
+    if (c->c.n_algo && c->c.version == c->lib->version()) return HONE_OK;
+    const hone_status s = c->lib->choose(d, &c->c, NULL);
+    if (s == HONE_OK || c->c.rank == 0) return s == HONE_OK ? s : c->lib->choose(d, &c->c, dg);
+    c->c.rank = 0; /* fewer are proposed here */
+    return c->lib->choose(d, &c->c, dg);
+}
+
+static hone_status fill(cuda_device *d, cuda_call *c, hn_diag *dg)
+{
+    HN_TRY(check(&c->c, dg));
+    HN_TRY_IN(dg, open_library(d, c->c.library, &c->lib, dg), "an engine that calls it");
+    HN_TRY(settle(d, c, dg));
+    return c->lib->make(d, &c->c, &c->state, dg);
+}
+
+hone_status hn_cuda_call_make(cuda_device *d, const void *bytes, size_t n, cuda_call **ret, hn_diag *dg)
+{
+    if (n != sizeof(hn_libcall)) return HN_RAISE(dg, HONE_E_FORMAT, "a library call of %zu bytes", n);
+    cuda_call *c = calloc(1, sizeof(*c));
+    if (!c) return HN_NOMEM(dg);
+    memcpy(&c->c, bytes, sizeof(c->c));
+    pthread_mutex_init(&c->busy, NULL);
+    const hone_status s = fill(d, c, dg);
+    if (s != HONE_OK) {
+        hn_cuda_call_drop(d, c);
+        return s;
+    }
+    *ret = c;
+    return HONE_OK;
+}
+
+void hn_cuda_call_drop(cuda_device *d, cuda_call *c)
+{
+    if (!c) return;
+    if (c->lib && c->state) c->lib->drop(d, c->state);
+    pthread_mutex_destroy(&c->busy);
+    free(c);
+}
+
+hone_status hn_cuda_call_run(cuda_device *d, cuda_call *c, void *const *buf, cu_stream *s, hn_diag *dg)
+{
+    pthread_mutex_lock(&c->busy);
+    const hone_status r = c->lib->run(d, c->state, &c->c, buf, s, dg);
+    pthread_mutex_unlock(&c->busy);
+    return r;
+}
+
+hone_status hn_cuda_call_choose(hn_device *hd, hn_libcall *c, hn_diag *dg)
+{
+    cuda_device *d = hn_cuda_of(hd);
+    const cuda_library *lib;
+
+    HN_TRY(hn_cuda_enter(d, dg));
+    HN_TRY(check(c, dg));
+    HN_TRY(open_library(d, c->library, &lib, dg));
+    return lib->choose(d, c, dg);
+}
+
+hone_status hn_cuda_library(hn_device *hd, hn_library which, hn_str *ret_version, hn_diag *dg)
+{
+    cuda_device *d = hn_cuda_of(hd);
+    const cuda_library *lib;
+    char text[32];
+
+    HN_TRY(hn_cuda_enter(d, dg));
+    HN_TRY(open_library(d, which, &lib, dg));
+    lib->print_version(lib->version(), text, sizeof(text));
+    if (ret_version) hn_str_addf(ret_version, "%s %s", lib->name, text);
+    return HONE_OK;
+}

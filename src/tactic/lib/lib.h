@@ -1,0 +1,31 @@
+/* What tactics that call libraries share: the fused work that a library does itself, and a kernel for the rest. */
+#ifndef HN_TACTIC_LIB_LIB_H
+#define HN_TACTIC_LIB_LIB_H
+
+#include "tactic/lower.h"
+
+/** The work behind a region's root that goes into the call. */
+typedef struct hn_lib_fused {
+    uint32_t flags;       /* HN_CALL_* */
+    int bias, addend;     /* operands of the region; -1 */
+    const hn_value *last; /* what the call yields */
+    bool whole;           /* that is the region's only result, stored as the root's is: no kernel follows */
+} hn_lib_fused;
+
+/** Follow the root's result through what the library can do (can: flags), as long as nobody else reads it. bias_axis: of the root's
+ *  result. */
+void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, hn_lib_fused *ret);
+/** All extents of the value are known. */
+bool hn_lib_is_fixed(const hn_value *v);
+/** Elements of a value with known extents. */
+int64_t hn_lib_elems(const hn_value *v);
+/**
+ * Append the call. Buffers are the operands given, bias and addend, the result or a temporary, the workspace; where the call does
+ * not do all of the region's work, a kernel follows that reads the temporary and does the rest.
+ */
+hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall *c, const hn_lib_fused *f, const hn_ref *operand,
+                        int n_operand, hn_emission *ret, hn_diag *dg);
+/** A call's cost as tactics state it: operations at a share of the f32 peak, bytes, and the kernel behind it. */
+double hn_lib_cost(const hn_region *r, const hn_target *t, const hn_lib_fused *f, double speed, double busy, int64_t rank);
+
+#endif

@@ -1,0 +1,223 @@
+/* Calls of libraries from end to end on simulated ones: what is fused, what follows in a kernel, what is refused and why. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../build/run_graph.h"
+#include "core/libcall.h"
+#include "core/image.h"
+#include "dev/dev.h"
+#include "engine/engine.h"
+#include "harness.h"
+#include "simulate.h"
+
+/* ---- building by the cost model, and looking at what was chosen ---- */
+typedef struct built {
+    hn_build_report r;
+    void *data;
+    size_t bytes;
+} built;
+
+static built build(hn_test *t, const char *text, const char *route, bool frozen)
+{
+    hn_diag dg = { 0 };
+    hn_target g;
+    hn_graph *graph;
+    hn_route parsed = { 0 };
+    built b = { 0 };
+    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
+    CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
+    CHECK_OK(hn_route_parse(t->arena, route, &parsed, &dg), &dg);
+    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .route = &parsed, .frozen = frozen,
+                              .cache_dir = getenv("HONE_CACHE_DIR") };
+    CHECK_OK(hn_build_engine(t->arena, graph, &o, &b.data, &b.bytes, &b.r, &dg), &dg);
+    return b;
+}
+
+static bool calls(const hn_build_report *r)
+{
+    return strstr(r->region[0].tactic, "__lib") != NULL;
+}
+
+static const char *why_not(const hn_build_report *r, const char *tactic)
+{
+    for (int i = 0; i < r->region[0].n_candidate; i++)
+        if (strncmp(r->region[0].candidate[i].tactic, tactic, strlen(tactic)) == 0) return r->region[0].candidate[i].reason;
+    return NULL;
+}
+
+/* The graph runs as evaluation says, with so many library calls and other kernels a run. */
+static void check(const char *text, int n_call, int n_kernel)
+{
+    const sim_counts before = *hn_sim_counts();
+    hn_test_note("%s", text);
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .tol = strstr(text, "f32") ? 1e-5 : 3e-3 });
+    CHECK_EQ(hn_sim_counts()->library_calls - before.library_calls, n_call);
+    CHECK_EQ(hn_sim_counts()->launches - before.launches, n_kernel);
+}
+
+/* ---- products ---- */
+TEST(lib_products_alone)
+{
+    hn_simulate(/* libraries= */ true);
+    check("in x f32[70,64]  const w f32[64,96]\ny = matmul(x, w)\nout y", 1, 0);
+    check("in x f16[70,64]  in w f16[96,64]\ny = matmul(x, w) {trans_b=1}\nout y", 1, 0);
+    check("in x bf16[64,70]  in w bf16[64,96]\ny = matmul(x, w) {trans_a=1}\nout y", 1, 0);
+    check("in x f16[33,134]  in w f16[65,33]\ny = matmul(x, w) {trans_a=1, trans_b=1}\nout y", 1, 0);
+    check("in x f16[2,3,40,48]  in w f16[2,3,48,56]\ny = matmul(x, w)\nout y", 1, 0);
+    check("in x f16[3,40,48]  in w f16[48,56]\ny = matmul(x, w)\nout y", 1, 0);
+    check("in x f16[1,40,48]  in w f16[5,48,56]\ny = matmul(x, w)\nout y", 1, 0);
+    check("in x f16[4,40,48]  in w f16[4,56,48]\ny = matmul(x, w) {trans_b=1}\nout y", 1, 0);
+}
+
+TEST(lib_products_with_what_the_library_fuses)
+{
+    hn_simulate(/* libraries= */ true);
+    check("in x f16[70,64]  const w f16[64,96]  const b f16[96]\nm = matmul(x, w)  y = add(m, b)\nout y", 1, 0);
+    check("in x f16[70,64]  const w f16[64,96]  const b f16[96]\nm = matmul(x, w)  a = add(b, m)  y = relu(a)\nout y", 1, 0);
+    check("in x f16[70,64]  const w f16[64,96]  const b f16[1,96]\nm = matmul(x, w)  y = add(m, b)\nout y", 1, 0);
+    check("in x f32[70,64]  const w f32[64,96]  in c f32[70,96]\nm = matmul(x, w)  y = add(c, m)\nout y", 1, 0);
+    check("in x f16[2,70,64]  const w f16[64,96]  const b f16[96]  in c f16[2,70,96]\n"
+          "m = matmul(x, w)  a = add(m, b)  d = add(a, c)  y = relu(d)\nout y", 1, 0);
+}
+
+TEST(lib_products_with_a_kernel_for_the_rest)
+{
+    hn_simulate(/* libraries= */ true);
+    check("in x f16[70,64]  const w f16[64,96]  const b f16[96]\nm = matmul(x, w)  a = add(m, b)  y = gelu(a)\nout y", 1, 1);
+    check("in x f32[135,64]  const w f32[64,133]\nm = matmul(x, w)  y = sigmoid(m)  z = exp(m)\nout y  out z  out m", 1, 1);
+    /* an addend behind the activation is not the library's */
+    check("in x f16[70,64]  const w f16[64,96]  in c f16[70,96]\nm = matmul(x, w)  r = relu(m)  y = add(r, c)\nout y", 1, 1);
+    /* along rows, not columns: no bias */
+    check("in x f16[96,64]  const w f16[64,96]  const b f16[96,1]\nm = matmul(x, w)  y = add(m, b)\nout y", 1, 1);
+}
+
+/* A view that begins between two multiples of 16 bytes. */
+TEST(lib_products_of_loosely_aligned_operands)
+{
+    hn_simulate(/* libraries= */ true);
+    check("in x f16[141,33]  const w f16[33,147]\ns = slice(x) {start=[1,0], step=[1,1], dim=[140,33]}  y = matmul(s, w)\nout y", 1, 0);
+}
+
+TEST(lib_proposals_are_raced)
+{
+    hn_simulate(/* libraries= */ true);
+    hn_check_graph("in x f16[8,64]  const w f16[64,32]\ny = matmul(x, w)\nout y",
+                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=5", .tol = 3e-3 });
+    CHECK(hn_sim_counts()->library_calls >= 3 * 8); /* three proposals, each of them recorded in turns */
+    CHECK_EQ(hn_sim_counts()->live_allocations, 0);
+}
+
+/* ---- choosing ---- */
+#define PRODUCT "in x f16[70,64]  const w f16[64,96]\ny = matmul(x, w)\nout y"
+
+TEST(lib_engines_say_what_they_need)
+{
+    hn_diag dg = { 0 };
+    hn_engine_file *f;
+    hn_simulate(/* libraries= */ true);
+    built b = build(t, PRODUCT, "", false);
+    CHECK(calls(&b.r));
+    CHECK_OK(hn_engine_file_open_memory(b.data, b.bytes, NULL, &f, &dg), &dg);
+    CHECK(strstr(hn_engine_file_manifest(f), "cuBLASLt 13.1.0") != NULL);
+    hn_engine_file_close(f);
+    free(b.data);
+}
+
+TEST(lib_a_source_is_switched_off)
+{
+    hn_simulate(/* libraries= */ true);
+    built on = build(t, PRODUCT, "", false), off = build(t, PRODUCT, "-tactic:cublaslt=0", false);
+    CHECK(calls(&on.r) && !calls(&off.r));
+    CHECK(!hn_digest_eq(on.r.payload, off.r.payload));
+    CHECK(strstr(why_not(&off.r, "gemm_float_cublaslt__lib"), "knob") != NULL);
+    free(on.data);
+    free(off.data);
+}
+
+TEST(lib_a_missing_library_is_named)
+{
+    hn_simulate(/* libraries= */ false);
+    built b = build(t, PRODUCT, "", false);
+    CHECK(!calls(&b.r));
+    CHECK(strstr(why_not(&b.r, "gemm_float_cublaslt__lib"), "cuBLASLt") != NULL);
+    for (int i = 0; i < b.r.n_read; i++) /* and the knob makes no difference, so nobody searches it */
+        CHECK(b.r.read[i].knob != HN_KNOB_tactic_cublaslt);
+    free(b.data);
+}
+
+/* What no one timed is not called by a frozen build, wherever it is made. */
+TEST(lib_frozen_builds_trust_times_alone)
+{
+    hn_simulate(/* libraries= */ true);
+    built b = build(t, PRODUCT, "", true);
+    CHECK(!calls(&b.r));
+    free(b.data);
+}
+
+/* ---- loading ---- */
+typedef struct section {
+    hn_image h;
+    hn_libcall c;
+} section;
+
+static section product_call(void)
+{
+    return (section){ { .magic = HN_CALL_MAGIC, .bytes = sizeof(hn_libcall), .threads = { 1, 1, 1 }, .n_buf = 4 },
+                      { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .dtype = HN_F32, .n_buf = 4, .workspace_bytes = 4 << 20,
+                        .u.matmul = { .m = 8, .n = 8, .k = 8, .groups = 1 } } };
+}
+
+static hone_status load(const section *s, hn_diag *dg)
+{
+    hn_device *d;
+    hn_module *m;
+    hn_diag_clear(dg);
+    CHECK_OK(hn_device_get("cuda", &d, dg), dg);
+    const hone_status r = hn_device_load_code(d, s, sizeof(*s), &m, dg);
+    if (r == HONE_OK) hn_device_unload(d, m);
+    return r;
+}
+
+TEST(lib_algorithms_of_elsewhere_are_chosen_anew)
+{
+    hn_diag dg = { 0 };
+    hn_simulate(/* libraries= */ true);
+    section s = product_call();
+    CHECK_OK(load(&s, &dg), &dg);
+    s.c.rank = 7; /* fewer are proposed here */
+    CHECK_OK(load(&s, &dg), &dg);
+    s.c.version = 1, s.c.n_algo = 64;
+    CHECK_OK(load(&s, &dg), &dg);
+    s.c.version = 130100; /* of this version, and of no use on this GPU */
+    CHECK_OK(load(&s, &dg), &dg);
+}
+
+TEST(lib_damaged_calls_are_refused)
+{
+    hn_diag dg = { 0 };
+    hn_simulate(/* libraries= */ true);
+    section s = product_call();
+    s.c.n_algo = 4000;
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s = product_call();
+    s.c.kind = HN_CALL_ATTENTION; /* not what this library does */
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s = product_call();
+    s.c.n_buf = 2;
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s = product_call();
+    s.h.bytes = 40;
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s = product_call();
+    s.c.library = 99;
+    CHECK(load(&s, &dg) == HONE_E_VERSION);
+}
+
+TEST(lib_engines_without_their_library_say_so)
+{
+    hn_diag dg = { 0 };
+    hn_simulate(/* libraries= */ false);
+    const section s = product_call();
+    CHECK(load(&s, &dg) == HONE_E_NOTFOUND);
+    CHECK(strstr(dg.message, "cuBLASLt") != NULL && strstr(dg.hint, "/nonexistent/library.so") != NULL);
+}

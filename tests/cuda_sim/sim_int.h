@@ -1,0 +1,17 @@
+/* Inside the simulator: what driver and libraries share. */
+#ifndef HN_TESTS_CUDA_SIM_INT_H
+#define HN_TESTS_CUDA_SIM_INT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim.h"
+
+#define API __attribute__((visibility("default")))
+#define MARK ((uint64_t)1 << 62) /* of device addresses: no host pointer has it, and the processor refuses it */
+#define DRIVER(name, ...) API int name(__VA_ARGS__); int name(__VA_ARGS__)
+
+/** Run a library's work in the order of the stream, or record it; the n <= 4096 bytes at arg are copied. A CUresult. */
+int sim_take_library(void (*work)(const void *arg), const void *arg, size_t n);
+
+#endif
