@@ -36,19 +36,19 @@ class Hone:
         self.program = kit if kit.exists() else ROOT / "build" / "hone"
         self.library = HERE / "lib" / "libhone.so.0" if kit.exists() else ROOT / "build" / "libhone.so"
         worker = HERE / "hone-worker" if kit.exists() else ROOT / "build" / "hone-worker"
-        self.env = {**os.environ, "HONE_WORKER": os.environ.get("HONE_WORKER") or str(worker)}
-        if kit.exists():
-            self.env["LD_LIBRARY_PATH"] = f"{HERE / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        os.environ.setdefault("HONE_WORKER", str(worker))
+        if kit.exists():  # for every process from here on: those that load the library too
+            os.environ["LD_LIBRARY_PATH"] = f"{HERE / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
 
     def call(self, args, timeout):
         """(the object printed last, seconds); raises ContestError with the program's own words."""
         start = time.monotonic()
         try:
-            r = subprocess.run([str(self.program), *map(str, args), "--json"], env=self.env, capture_output=True, text=True,
+            r = subprocess.run([str(self.program), *map(str, args), "--json"], capture_output=True, text=True,
                                timeout=timeout)
         except subprocess.TimeoutExpired:
             raise contest.ContestError(f"hone {args[0]} took longer than {timeout:.0f} s") from None
-        if r.returncode != 0:
+        if r.returncode != 0 and args[0] != "doctor":
             said = (r.stdout.strip().splitlines() or [""])[-1] + r.stderr[-600:]
             raise contest.ContestError(f"hone {args[0]}: status {r.returncode}: {said[-900:]}")
         return json.loads(contest.last_line(r.stdout)), time.monotonic() - start
@@ -65,14 +65,10 @@ def start(kind, **cmd):
     return c
 
 
-def make(name, batch, args, work):
-    """The ONNX file, the float64 outputs, and the shapes of the results."""
-    common = dict(model=name, batch=batch, small=args.small, dtype=args.dtype, device=args.device)
-    onnx = work / "model.onnx"
-    with start("torch", **common) as t:
-        how = t.ask(timeout=240, cmd="export", path=str(onnx))["how"]
-        ref = t.ask(timeout=240, cmd="reference", dir=str(work / "reference"))
-    return common, onnx, how, ref
+def make(common, onnx, args, work):
+    """A contestant that wrote the ONNX file and the float64 outputs as well: a quick peer, else one that does nothing else."""
+    kind = next((k for k in args.peers if k.startswith("eager")), "torch")
+    return start(kind, **common, export=str(onnx), reference=str(work / "reference"))
 
 
 def build(hone, onnx, engine, args, row):
@@ -101,22 +97,33 @@ def tune(hone, onnx, engine, args, row):
 
 
 def contestants(hone, engines, common, ref, args, row):
-    """Everyone who loads; the others with their reasons in the row."""
+    """Everyone else who loads; the others with their reasons in the row."""
     racers = []
     for kind, engine in engines:
         try:
-            c = start(kind, **common, engine=str(engine), library=str(hone.library), results=ref["results"])
+            c = start(kind, **common, engine=str(engine), library=str(hone.library), results=ref.load["results"])
             row.setdefault("load_ms", c.load["load_ns"] / 1e6)
             racers.append(c)
         except contest.ContestError as e:
             row["error"] = str(e)
     for kind in args.peers:
         try:
-            racers.append(start(kind, **common))
+            racers.append(ref if kind == ref.name else start(kind, **common))
             row["peers"][kind] = {"ms": None, "err": None, "load_s": racers[-1].load["load_ns"] / 1e9}
         except contest.ContestError as e:
             row["peers"][kind] = {"ms": None, "err": None, "error": str(e)}
     return racers
+
+
+def shares(steps):
+    """Where our time goes: [kernel, steps, ms of them all, share], most first."""
+    sums = {}
+    for s in steps:
+        name = s.get("kernel", s["kind"])
+        ms, n = sums.get(name, (0, 0))
+        sums[name] = (ms + s["min_us"] / 1e3, n + 1)
+    whole = sum(ms for ms, _ in sums.values())
+    return [[name, n, round(ms, 4), round(ms / whole, 3)] for name, (ms, n) in sorted(sums.items(), key=lambda kv: -kv[1][0])]
 
 
 def take(c, blocks, want, work, args, row):
@@ -126,7 +133,7 @@ def take(c, blocks, want, work, args, row):
     if c.name == "ours":
         row.update(ours_ms=ms, ours_err=err)
         if args.profile:
-            row["profile"] = c.ask(timeout=60, cmd="profile")["steps"]
+            row["profile"] = shares(c.ask(timeout=60, cmd="profile")["steps"])
     elif c.name == "ours:tuned":
         row.update(tuned_ms=ms, tuned_err=err)
     else:
@@ -140,10 +147,11 @@ def one(name, batch, args, hone):
            "error": None}
     work = args.work / f"{name}_b{batch}"
     work.mkdir(parents=True, exist_ok=True)
-    racers, engines = [], []
+    racers, engines, ref = [], [], None
+    common, onnx = dict(model=name, batch=batch, small=args.small, dtype=args.dtype, device=args.device), work / "model.onnx"
     try:
-        common, onnx, row["exported"], ref = make(name, batch, args, work)
-        want = contest.load_outputs(ref)
+        ref = make(common, onnx, args, work)
+        want, row["exported"] = contest.load_outputs(ref.load), ref.load["exported"]
         try:
             build(hone, onnx, work / "ours.hone", args, row)
             engines.append(("ours", work / "ours.hone"))
@@ -164,7 +172,7 @@ def one(name, batch, args, hone):
     except contest.ContestError as e:
         row["error"] = row["error"] or str(e)
     finally:
-        for c in racers:
+        for c in {id(c): c for c in [*racers, ref] if c}.values():
             c.close()
     return row
 
@@ -190,7 +198,11 @@ def line(row):
 
 
 def summary(rows):
+    """The table, where the time goes in each row, and the means."""
     out = [line(r) for r in rows]
+    for r in rows:
+        for name, n, ms, share in r.get("profile", [])[:5]:
+            out.append(f"  {r['model']:16} b{r['batch']:<3} {share:6.1%} {ms:9.4f} ms in {n:3} of {name}")
     ratios = [best_peer(r)[0] / min(x for x in (r["ours_ms"], r["tuned_ms"]) if x) for r in rows if best_peer(r)[0] and r["ours_ms"]]
     gains = [r["ours_ms"] / r["tuned_ms"] for r in rows if r["ours_ms"] and r["tuned_ms"]]
     if ratios:
@@ -200,12 +212,12 @@ def summary(rows):
     return "\n".join(out)
 
 
-def machine(args):
-    said = {}
+def machine(args, hone):
+    said = {"doctor": hone.call(["doctor"], 120)[0]}
     if args.device == "cuda":
         query = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm"
         r = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True)
-        said = dict(zip(query.split(","), [x.strip() for x in r.stdout.split(",")]))
+        said.update(zip(query.split(","), [x.strip() for x in r.stdout.split(",")]))
     return said
 
 
@@ -234,15 +246,16 @@ def parse():
 def main():
     args, began = parse(), time.monotonic()
     hone, rows = Hone(), []
-    result = {"date": time.strftime("%Y-%m-%d"), "machine": machine(args), "rows": rows}
+    result = {"date": time.strftime("%Y-%m-%d"), "machine": machine(args, hone), "rows": rows}
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    print(json.dumps(result["machine"]), flush=True)
     for batch in args.batch:
         for name in args.models:
             if time.monotonic() - began > args.limit:
                 print(f"{name} b{batch}: out of time")
                 continue
             rows.append(one(name, batch, args, hone))
-            print(line(rows[-1]), flush=True)
+            print(f"{time.monotonic() - began:6.0f} s {line(rows[-1])}", flush=True)
             args.out.write_text(json.dumps(result, indent=1))
     print(summary(rows))
     return 0 if rows and all(r["error"] is None for r in rows) else 1

@@ -2,10 +2,11 @@
 
     worker.py ours|eager|eager_graph|reduce_overhead|max_autotune|torch
 
-`load` takes model, batch, small, dtype and device; `ours` an engine as well. Inputs and outputs stay where the network runs.
-`torch` answers `export` (the network as ONNX) and `reference` (float64 outputs).
+`load` takes model, batch, small, dtype and device; `ours` an engine and the shapes of its results as well. Inputs and outputs stay
+where the network runs. One of torch's is asked for `export` (the network as ONNX) and `reference` (float64 outputs), too.
 """
 
+import copy
 import ctypes
 import json
 import os
@@ -33,12 +34,20 @@ def part(y):
 
 class Torch:
     def load(self, cmd):
+        """The network; with "export", written there as ONNX before anything is compiled, and "reference", run in float64."""
         self.device, self.dtype = cmd["device"], getattr(torch, cmd["dtype"])
         self.model = suite.MODELS[cmd["model"]]
         self.args = (cmd["model"], cmd["batch"], cmd["small"])
         torch.backends.cudnn.benchmark = True
         self.net, self.inputs = suite.build(*self.args, self.dtype, self.device)
-        return torch.__version__
+        return {"version": torch.__version__, **self.make(cmd)}
+
+    def make(self, cmd):
+        """What everyone is compared with, where it is asked for."""
+        if "export" not in cmd:
+            return {}
+        how = self.export(cmd["export"])
+        return {"exported": how, "results": self.results(), "files": save(self.reference(), cmd["reference"])}
 
     def best_storage(self):
         if self.model.image and self.device == "cuda":
@@ -66,7 +75,7 @@ class Torch:
             for way in ways:
                 try:
                     torch.onnx.export(self.net, tuple(self.inputs), path, **names, **way)
-                    return {"how": "export" if way.get("dynamo") else "trace"}
+                    return "export" if way.get("dynamo") else "trace"
                 except Exception as e:  # whatever an exporter dies of
                     said.append(f"{type(e).__name__}: {str(e)[:300]}")
         raise RuntimeError("; ".join(said))
@@ -79,7 +88,7 @@ class Torch:
     def reference(self):
         """The same weights and inputs, computed in float64."""
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-        net = self.net.double()
+        net = copy.deepcopy(self.net).double()
         with torch.inference_mode():
             y = net(*[x.double() if x.is_floating_point() else x for x in self.inputs])
             return [part(t).cpu().numpy() for t in tuple_of(y)]
@@ -87,10 +96,10 @@ class Torch:
 
 class Eager(Torch):
     def load(self, cmd):
-        version = super().load(cmd)
+        loaded = super().load(cmd)
         self.best_storage()
         self.call()
-        return version
+        return loaded
 
     @torch.inference_mode()
     def call(self):
@@ -102,7 +111,7 @@ class EagerGraph(Eager):
     """The whole network as one CUDA graph."""
 
     def load(self, cmd):
-        version = super().load(cmd)
+        loaded = super().load(cmd)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.inference_mode(), torch.cuda.stream(side):
@@ -113,7 +122,7 @@ class EagerGraph(Eager):
         with torch.inference_mode(), torch.cuda.graph(self.graph):
             self.result = self.net(*self.inputs)
         self.call = self.replay
-        return version
+        return loaded
 
     def replay(self):
         self.graph.replay()
@@ -124,12 +133,12 @@ class Compiled(Eager):
     mode = None
 
     def load(self, cmd):
-        version = Torch.load(self, cmd)
+        loaded = Torch.load(self, cmd)
         self.best_storage()
         self.net = torch.compile(self.net, mode=self.mode)
         for _ in range(4):  # compiles, warms up, records
             self.call()
-        return version
+        return loaded
 
 
 class ReduceOverhead(Compiled):
@@ -160,7 +169,7 @@ class Ours:
         if self.device == "cuda":
             torch.cuda.synchronize()
         self.call()
-        return self.lib.hone_version().decode()
+        return {"version": self.lib.hone_version().decode()}
 
     def ask(self, name, *args):
         err = ctypes.c_void_p()
@@ -229,15 +238,11 @@ def answer(it, cmd):
     what = cmd["cmd"]
     if what == "load":
         t0 = time.perf_counter_ns()
-        return {"version": it.load(cmd), "load_ns": time.perf_counter_ns() - t0}
+        return {**it.load(cmd), "load_ns": time.perf_counter_ns() - t0}
     if what == "block":
         return {"times_ns": block(it.call, float(cmd["seconds"]))}
     if what == "outputs":
         return {"files": save(it.outputs(), cmd["dir"])}
-    if what == "reference":
-        return {"results": it.results(), "files": save(it.reference(), cmd["dir"])}
-    if what == "export":
-        return it.export(cmd["path"])
     if what == "profile":
         return {"steps": it.profile()}
     raise ValueError(f'unknown command "{what}"')

@@ -42,6 +42,24 @@ static void put_cuda(hn_json *j)
     hn_str_done(&s);
 }
 
+/* Libraries that engines may call, where there is a GPU to call them on. */
+static void put_libraries(hn_json *j)
+{
+    static const struct {
+        const char *key;
+        hn_library which;
+    } all[] = { { "cublaslt", HN_LIB_CUBLASLT } };
+    hn_device *d;
+    if (hn_device_cuda(&d, NULL) != HONE_OK) return;
+    for (int i = 0; i < HN_COUNT(all); i++) {
+        hn_str s = { 0 };
+        hn_diag dg = { 0 };
+        if (hn_device_library(d, all[i].which, &s, &dg) != HONE_OK) hn_str_addf(&s, "off: %s", dg.message);
+        put(j, all[i].key, hn_str_get(&s));
+        hn_str_done(&s);
+    }
+}
+
 static void put_int(hn_json *j, const char *key, int64_t v)
 {
     hn_json_key(j, key);
@@ -84,10 +102,43 @@ static hone_status try_build(hn_arena *a, const hn_target *t, hn_diag *dg)
     return s;
 }
 
+/* The named target that the GPU here runs; false: there is none. */
+static bool gpu_target(hn_target *ret)
+{
+    hn_device *d;
+    hn_diag dg = { 0 };
+    if (hn_device_cuda(&d, &dg) != HONE_OK) return false;
+    for (int i = 0; i < hn_target_n_named(); i++) {
+        hn_diag why = { 0 };
+        *ret = *hn_target_named(i);
+        if (ret->arch == HN_ARCH_SM && hn_device_check_target(d, ret, &why) == HONE_OK) return true;
+    }
+    return false;
+}
+
+/* A GPU's compiler is another one than the processor's, and either may be missing. */
+static bool check_gpu_compiler(findings *f, hn_arena *a)
+{
+    hn_diag dg = { 0 };
+    hn_target gpu;
+    if (!gpu_target(&gpu)) return false;
+    if (try_build(a, &gpu, &dg) == HONE_OK) return true;
+    find(f, BROKEN, hn_arena_printf(a, "the GPU's compiler does not work: %s", dg.message),
+         "no model can be built for the GPU; engines still run on it",
+         dg.hint[0] ? dg.hint : "Install NVRTC, or name it in HONE_NVRTC.");
+    return false;
+}
+
 static void check_compiler(findings *f, hn_arena *a, const hn_target *t)
 {
     hn_diag dg = { 0 };
+    const bool for_gpu = check_gpu_compiler(f, a);
     if (try_build(a, t, &dg) == HONE_OK) return;
+    if (for_gpu && dg.code == HONE_E_UNSUPPORTED) {
+        find(f, SLOW, "this build makes engines for GPUs alone: LLVM was left out", "no model can be built for the processor",
+             "Build hone with LLVM where that is wanted.");
+        return;
+    }
     find(f, BROKEN, hn_arena_printf(a, "the compiler does not work: %s", dg.message), "no model can be built for this processor; engines still run",
          dg.hint[0] ? dg.hint : "Build hone with LLVM, and keep hone-worker beside the program or name it in HONE_WORKER.");
 }
@@ -151,6 +202,7 @@ static void describe(hn_arena *a, const hn_target *t, hn_str *out)
     hn_json_f64(&j, t->bandwidth_gbs);
     put(&j, "cache_dir", cache);
     put_cuda(&j);
+    put_libraries(&j);
     hn_json_key(&j, "targets");
     hn_json_array(&j);
     for (int i = 0; i < hn_target_n_named(); i++) hn_json_str(&j, hn_target_named(i)->name);

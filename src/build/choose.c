@@ -94,6 +94,27 @@ static hone_status ask(field *f, bool switched_off, hn_diag *dg)
     return HONE_OK;
 }
 
+static bool is_first_of_its_tactic(const field *f, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (f->at.at[k].td == f->at.at[i].td) return false;
+    return true;
+}
+
+/* Predictions for a GPU compare points of one tactic better than tactics: each tactic that is not hopeless sends its best point
+ * ahead, so that no other crowds it out of the race. */
+static void bring_forward(field *f)
+{
+    enum { HOPELESS = 8 };
+    int n = 0;
+    for (int i = 0; i < f->at.n; i++) {
+        const candidate c = f->at.at[i];
+        if (!is_first_of_its_tactic(f, i) || c.predicted > HOPELESS * f->at.at[0].predicted) continue;
+        for (int k = i; k > n; k--) f->at.at[k] = f->at.at[k - 1];
+        f->at.at[n++] = c;
+    }
+}
+
 static hone_status enumerate(field *f, hn_diag *dg)
 {
     HN_TRY(ask(f, /* switched_off= */ false, dg));
@@ -105,6 +126,7 @@ static hone_status enumerate(field *f, hn_diag *dg)
             f->at.at[k] = f->at.at[k - 1];
             f->at.at[k - 1] = c;
         }
+    if (f->b->t->arch == HN_ARCH_SM) bring_forward(f);
     return HONE_OK;
 }
 

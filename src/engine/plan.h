@@ -143,7 +143,7 @@ typedef struct hn_plan_kernel {
 } hn_plan_kernel;
 
 /* ---- steps ---- */
-/* Numbers reach files; 16..31 are kept for library calls, 32..47 for sequences */
+/* Numbers reach files; 16..47 are kept */
 typedef enum hn_step_kind {
     HN_STEP_KERNEL = 1,
     HN_STEP_COPY = 2,   /* dst[dst_off..+bytes) = src[src_off..+bytes); may not overlap */
