@@ -44,7 +44,7 @@ static void check_half(const char *text)
 
 TEST(cuda_matrix_units)
 {
-    simulate();
+    hn_simulate(/* libraries= */ false);
     check_half("in x f16[33,40]  const w f16[40,48]  const b f16[48]\ny = matmul(x, w)  c = add(y, b)  z = relu(c)\nout z");
     check_half("in x f16[2,9,40]  in y f16[2,17,40]\nz = matmul(x, y) {trans_b=1}\nout z");
     check_half("in x f16[1,16,11,9]  const w f16[24,16,3,3]  const b f16[24]\ny = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1], "
@@ -57,7 +57,7 @@ TEST(cuda_matrix_units)
 /* Sums split over blocks, in parts that a second launch adds. */
 TEST(cuda_split_products)
 {
-    simulate();
+    hn_simulate(/* libraries= */ false);
     check_half("in x f16[5,1600]  const w f16[1600,16]\ny = matmul(x, w)  z = relu(y)\nout z");
 }
 
