@@ -264,6 +264,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 const hn_tactic_def hn_tactic_conv_half_mma__cuda = {
     .name = "conv_half_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
     .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
