@@ -247,6 +247,19 @@ static hone_status grow_pool(hn_measure *m, int64_t need, hn_diag *dg)
     return fill_device(m, want, dg);
 }
 
+/* A contender that the device refuses to run is out; a device that is of no use afterwards ends the race. */
+static hone_status time_or_drop(hn_measure *m, hn_contender *c, ready *x, rotation *o, double *ret_ns, hn_diag *dg)
+{
+    hn_diag why = { 0 };
+    if (time_one(m, c->e, x, o, ret_ns, &why) == HONE_OK) return HONE_OK;
+    hn_log(HN_LOG_WARN, "a candidate for %s is out: %s", o->r->name, why.message);
+    c->failed = true;
+    hn_queue_begin(m->queue);
+    const hone_status s = hn_queue_sync(m->queue, dg);
+    hn_queue_end(m->queue);
+    return s;
+}
+
 hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg)
 {
     int64_t bytes = 0;
@@ -266,7 +279,7 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
             double ns;
             if (c[i].failed) continue;
             turn.at = k + round + 1;
-            HN_TRY(time_one(m, c[i].e, &x[i], &turn, &ns, dg));
+            HN_TRY(time_or_drop(m, &c[i], &x[i], &turn, &ns, dg));
             if (round >= 0) x[i].sample[round] = ns;
         }
     for (int i = 0; i < n; i++) {

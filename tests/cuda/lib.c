@@ -92,13 +92,6 @@ TEST(lib_products_with_a_kernel_for_the_rest)
     check("in x f16[96,64]  const w f16[64,96]  const b f16[96,1]\nm = matmul(x, w)  y = add(m, b)\nout y", 1, 1);
 }
 
-/* A view that begins between two multiples of 16 bytes. */
-TEST(lib_products_of_loosely_aligned_operands)
-{
-    hn_simulate(/* libraries= */ true);
-    check("in x f16[141,33]  const w f16[33,147]\ns = slice(x) {start=[1,0], step=[1,1], dim=[140,33]}  y = matmul(s, w)\nout y", 1, 0);
-}
-
 TEST(lib_proposals_are_raced)
 {
     hn_simulate(/* libraries= */ true);
@@ -106,6 +99,14 @@ TEST(lib_proposals_are_raced)
                    &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=3 -tactic:matrix_units=0", .tol = 3e-3 });
     CHECK(hn_sim_counts()->library_calls >= 2 * 8); /* proposals, each of them recorded in turns */
     CHECK_EQ(hn_sim_counts()->live_allocations, 0);
+}
+
+TEST(lib_a_proposal_that_does_not_run_is_out)
+{
+    hn_simulate(/* libraries= */ true);
+    hn_check_graph("in x f16[8,64]  const w f16[64,33]\ny = matmul(x, w)\nout y",
+                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=3 -tactic:matrix_units=0", .tol = 3e-3 });
+    CHECK(hn_sim_counts()->library_calls > 0);
 }
 
 /* ---- choosing ---- */

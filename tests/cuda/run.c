@@ -207,7 +207,7 @@ TEST(cuda_buffers_start_at_whole_pieces)
     fixture f;
     hn_diag dg = { 0 };
     void *x;
-    simulate();
+    hn_simulate(/* libraries= */ false);
     make(t, &f, negate, (hn_context_opts){ .profile = -1 });
     CHECK_OK(hn_device_alloc(hn_engine_get_device(f.e), 256, 64, &x, &dg), &dg);
     CHECK_ERR(hn_context_bind(f.c, 0, (char *)x + 4, 252, &dg), HONE_E_INVALID, &dg, "aligned to 16 bytes");

@@ -1,5 +1,6 @@
 /* cuBLASLt without a GPU: three proposals a product, each with more workspace than the one before, and products by plain loops.
- * Wrong use is answered as the library answers it. */
+ * Wrong use is answered as the library answers it; and, as happens with the true one, a proposal may not run: the second does not
+ * where rows are odd. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,7 +267,7 @@ DRIVER(cublasLtMatmul, void *h, const desc *d, const float *alpha, uint64_t a, c
     if (!(a & b & c & y & MARK) || ((d->epilogue & 4) && !(d->bias & MARK))) return INVALID;
     if ((a | b | c | y | (d->epilogue & 4 ? d->bias : 0)) % x->data[1]) return INVALID;
     const int r = check_shapes(d, la, lb, lc, ly);
-    if (r != OK) return r;
+    if (r != OK || (place == 1 && ly->rows % 2)) return r ? r : INVALID;
     const job j = { .d = *d, .a = *la, .b = *lb, .y = *ly, .at_a = host(a), .at_b = host(b), .at_c = host(c), .bias = host(d->bias),
                     .at_y = (uint8_t *)(uintptr_t)(y & ~MARK), .alpha = *alpha, .beta = *beta };
     return sim_take_library(multiply, &j, sizeof(j)) ? INVALID : OK;

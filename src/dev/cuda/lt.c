@@ -11,7 +11,7 @@
 #include "core/core.h"
 #include "dev/cuda/call.h"
 
-enum { LEAST_VERSION = 120000, MOST_PROPOSALS = 16, ALIGN = 16 }; /* 12.0: the descriptions that are declared here */
+enum { LEAST_VERSION = 120000, MOST_PROPOSALS = 16, ALIGN = 16 }; /* 12.0: the descriptions that are declared here; what every buffer starts at */
 
 static struct {
     pthread_once_t once;
@@ -71,9 +71,7 @@ static void print_version(uint32_t v, char *dst, size_t n)
 typedef struct product {
     lt_desc *desc;
     lt_layout *a, *b, *y; /* the library's: our b, our a, our result */
-    lt_algo algo;         /* for operands aligned as planned buffers are */
-    lt_algo loose;        /* for any; asked for when first needed */
-    bool has_loose;
+    lt_algo algo;
 } product;
 
 static hone_status check_status(int r, const char *doing, hn_diag *dg)
@@ -139,15 +137,16 @@ static void drop_product(product *p)
 }
 
 /* ---- algorithms ---- */
-static int wish_for(lt_wish *w, size_t workspace, uint32_t align)
+static int wish_for(lt_wish *w, size_t workspace)
 {
+    const uint32_t align = ALIGN;
     int r = lt.wish_set(w, LT_WISH_WORKSPACE, &workspace, sizeof(workspace));
     for (int i = LT_WISH_ALIGN_A; i <= LT_WISH_ALIGN_D && r == 0; i++)
         r = lt.wish_set(w, i, &align, sizeof(align));
     return r;
 }
 
-static hone_status propose(const hn_libcall *c, const product *p, uint32_t align, uint32_t rank, lt_algo *ret, hn_diag *dg)
+static hone_status propose(const hn_libcall *c, const product *p, uint32_t rank, lt_algo *ret, hn_diag *dg)
 {
     lt_proposal all[MOST_PROPOSALS];
     lt_wish *w = NULL;
@@ -155,7 +154,7 @@ static hone_status propose(const hn_libcall *c, const product *p, uint32_t align
 
     memset(all, 0, sizeof(all));
     int r = lt.wish_create(&w);
-    if (r == 0) r = wish_for(w, (size_t)c->workspace_bytes, align);
+    if (r == 0) r = wish_for(w, (size_t)c->workspace_bytes);
     if (r == 0) r = lt.propose(lt.handle, p->desc, p->a, p->b, p->y, p->y, w, MOST_PROPOSALS, all, &n);
     if (w) lt.wish_destroy(w);
     for (int i = 0; r == 0 && i < n; i++)
@@ -174,7 +173,7 @@ static hone_status choose(cuda_device *d, hn_libcall *c, hn_diag *dg)
 
     (void)d;
     hone_status s = describe(c, &p, dg);
-    if (s == HONE_OK) s = propose(c, &p, ALIGN, c->rank, &algo, dg);
+    if (s == HONE_OK) s = propose(c, &p, c->rank, &algo, dg);
     drop_product(&p);
     if (s != HONE_OK) return s;
     memcpy(c->algo, &algo, sizeof(algo));
@@ -191,7 +190,7 @@ static hone_status take_algo(const hn_libcall *c, product *p, hn_diag *dg)
     memcpy(&p->algo, c->algo, sizeof(p->algo));
     const int r = lt.check(lt.handle, p->desc, p->a, p->b, p->y, p->y, &p->algo, &got);
     if (r == 0 && got.workspace_bytes <= (size_t)c->workspace_bytes) return HONE_OK;
-    return propose(c, p, ALIGN, 0, &p->algo, dg); /* another GPU: its own best one */
+    return propose(c, p, 0, &p->algo, dg); /* another GPU: its own best one */
 }
 
 static hone_status make(cuda_device *d, const hn_libcall *c, void **ret, hn_diag *dg)
@@ -220,43 +219,23 @@ static void drop(cuda_device *d, void *state)
 }
 
 /* ---- runs ---- */
-static bool aligned(const hn_libcall *c, void *const *buf)
-{
-    uintptr_t bits = 0;
-    for (uint32_t i = 0; i < c->n_buf; i++)
-        bits |= (uintptr_t)buf[i];
-    return bits % ALIGN == 0;
-}
-
-/* A view may begin anywhere: such operands take an algorithm that asks for no more than an element's alignment. */
-static hone_status pick(const hn_libcall *c, product *p, void *const *buf, const lt_algo **ret, hn_diag *dg)
-{
-    const uint32_t element = c->dtype == HN_F32 ? 4 : 2;
-
-    *ret = &p->algo;
-    if (aligned(c, buf)) return HONE_OK;
-    if (!p->has_loose) HN_TRY(propose(c, p, element, 0, &p->loose, dg));
-    p->has_loose = true;
-    *ret = &p->loose;
-    return HONE_OK;
-}
-
 static hone_status run(cuda_device *d, void *state, const hn_libcall *c, void *const *buf, cu_stream *s, hn_diag *dg)
 {
     product *p = state;
-    const lt_algo *algo;
     const float one = 1, zero = 0;
     uint32_t at = 2;
 
     (void)d;
-    HN_TRY(pick(c, p, buf, &algo, dg));
     if (c->flags & HN_CALL_BIAS) HN_TRY(set_desc(p, LT_DESC_BIAS, &buf[at++], sizeof(buf[0]), dg));
     const bool adds = c->flags & HN_CALL_ADD;
     void *const y = buf[c->n_buf - 2];
     const void *const addend = adds ? buf[at] : y;
-    const int r = lt.multiply(lt.handle, p->desc, &one, buf[1], p->a, buf[0], p->b, adds ? &one : &zero, addend, p->y, y, p->y, algo,
+    const int r = lt.multiply(lt.handle, p->desc, &one, buf[1], p->a, buf[0], p->b, adds ? &one : &zero, addend, p->y, y, p->y, &p->algo,
                               buf[c->n_buf - 1], (size_t)c->workspace_bytes, s);
-    return check_status(r, "multiplying", dg);
+    if (r == 0) return HONE_OK;
+    const hn_libcall_matmul *m = &c->u.matmul;
+    return HN_RAISE(dg, HONE_E_DEVICE, "cuBLASLt refused %lld products of %lldx%lldx%lld (status %d, proposal %u, flags %u)",
+                    (long long)m->groups, (long long)m->m, (long long)m->n, (long long)m->k, r, c->rank, c->flags);
 }
 
 const cuda_library hn_cuda_lt = {
