@@ -12,7 +12,13 @@ import numpy as np
 
 
 class Ort:
-    """ONNX Runtime: all optimisations, sequential execution, inputs bound once."""
+    """ONNX Runtime: all optimisations, sequential execution, inputs bound once.
+
+    plain: without them, as the model's types say; with them it keeps float32 between operations on halves.
+    """
+
+    def __init__(self, plain=False):
+        self.plain = plain
 
     def load(self, model, threads, shapes):
         import onnxruntime as ort
@@ -20,7 +26,8 @@ class Ort:
         so.intra_op_num_threads = threads
         so.inter_op_num_threads = 1
         so.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-        so.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        level = ort.GraphOptimizationLevel
+        so.graph_optimization_level = level.ORT_DISABLE_ALL if self.plain else level.ORT_ENABLE_ALL
         so.log_severity_level = 4
         self.ort = ort
         self.session = ort.InferenceSession(model, so, providers=["CPUExecutionProvider"])
@@ -100,7 +107,7 @@ class OpenVino:
         return out
 
 
-PEERS = {"ort": Ort, "openvino": OpenVino, "openvino_exact": lambda: OpenVino(exact=True)}
+PEERS = {"ort": Ort, "ort_plain": lambda: Ort(plain=True), "openvino": OpenVino, "openvino_exact": lambda: OpenVino(exact=True)}
 
 
 def block(call, seconds):

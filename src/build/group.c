@@ -164,21 +164,6 @@ static void group_merge(former *f, hn_group *into, hn_group *from)
 /* ---- dependencies ---- */
 typedef bool (*dep_fn)(former *f, const hn_value *v, void *user); /* false stops */
 
-static bool deps_of_body(former *f, const hn_graph *body, dep_fn fn, void *user)
-{
-    HN_FOR_NODES (n, body) {
-        for (int i = 0; i < n->n_in; i++) {
-            const hn_value *v = hn_in(n, i);
-            if (v && v->graph == f->g && !fn(f, v, user)) return false;
-        }
-        for (int i = 0; i < n->n_body; i++)
-            if (!deps_of_body(f, n->body[i], fn, user)) return false;
-    }
-    for (int i = 0; i < body->n_out; i++)
-        if (body->out[i].value && body->out[i].value->graph == f->g && !fn(f, body->out[i].value, user)) return false;
-    return true;
-}
-
 static bool dim_uses(const hn_symtab *t, hn_dim d, hn_dim sym)
 {
     if (d == sym) return true;
@@ -189,17 +174,47 @@ static bool dim_uses(const hn_symtab *t, hn_dim d, hn_dim sym)
 }
 
 /* A symbol read from a value while running orders the node behind that value. */
-static bool deps_of_dims(former *f, const hn_tdesc *d, dep_fn fn, void *user)
+static bool deps_of_dims(former *f, const hn_dim *dim, int n, dep_fn fn, void *user)
 {
     const hn_graph *root = f->g->root;
-    for (int a = 0; a < d->rank; a++) {
-        if (hn_dim_is_const(d->dim[a])) continue;
+    for (int a = 0; a < n; a++) {
+        if (hn_dim_is_const(dim[a])) continue;
         for (int i = 0; i < root->value_dims.n; i++) {
             const hn_value *v = root->value_dims.at[i].value;
-            if (v->graph == f->g && dim_uses(root->syms, d->dim[a], root->value_dims.at[i].sym) && !fn(f, v, user))
-                return false;
+            if (v->graph == f->g && dim_uses(root->syms, dim[a], root->value_dims.at[i].sym) && !fn(f, v, user)) return false;
         }
     }
+    return true;
+}
+
+/* What a node needs besides its operands: symbols in its attributes, and in extents that it does not find itself. */
+static bool deps_of_symbols(former *f, const hn_node *n, dep_fn fn, void *user)
+{
+    const hn_op_def *op = hn_op_of(n);
+    for (int i = 0; i < op->n_attr; i++) {
+        const hn_attr *a = &n->attr[i];
+        if (a->set && op->attrs[i].kind == HN_ATTR_DIMS && !deps_of_dims(f, a->is, a->n, fn, user)) return false;
+        if (a->set && op->attrs[i].kind == HN_ATTR_DIM && !deps_of_dims(f, &a->i, 1, fn, user)) return false;
+    }
+    if (op->traits & HN_TRAIT_DYNAMIC) return true;
+    for (int i = 0; i < n->n_out; i++)
+        if (!deps_of_dims(f, n->out[i]->type.dim, n->out[i]->type.rank, fn, user)) return false;
+    return true;
+}
+
+static bool deps_of_body(former *f, const hn_graph *body, dep_fn fn, void *user)
+{
+    HN_FOR_NODES (n, body) {
+        for (int i = 0; i < n->n_in; i++) {
+            const hn_value *v = hn_in(n, i);
+            if (v && v->graph == f->g && !fn(f, v, user)) return false;
+        }
+        if (!deps_of_symbols(f, n, fn, user)) return false;
+        for (int i = 0; i < n->n_body; i++)
+            if (!deps_of_body(f, n->body[i], fn, user)) return false;
+    }
+    for (int i = 0; i < body->n_out; i++)
+        if (body->out[i].value && body->out[i].value->graph == f->g && !fn(f, body->out[i].value, user)) return false;
     return true;
 }
 
@@ -209,8 +224,7 @@ static bool deps_of_node(former *f, const hn_node *n, dep_fn fn, void *user)
         const hn_value *v = hn_in(n, i);
         if (v && !fn(f, v, user)) return false;
     }
-    for (int i = 0; i < n->n_out; i++)
-        if (!(hn_op_of(n)->traits & HN_TRAIT_DYNAMIC) && !deps_of_dims(f, &n->out[i]->type, fn, user)) return false;
+    if (!deps_of_symbols(f, n, fn, user)) return false;
     for (int i = 0; i < n->n_body; i++)
         if (!deps_of_body(f, n->body[i], fn, user)) return false;
     return true;

@@ -330,8 +330,8 @@ static hone_status check_call(const check *c, const hn_step *s, uint32_t i)
         if (!reg_ok(c, list[s->u.kernel.arg + a])) return BAD(c, "step %u passes no register", i);
     if (!reg_ok(c, s->u.kernel.extent) || !reg_ok(c, s->u.kernel.trip_ps) || s->u.kernel.grain == 0)
         return BAD(c, "step %u has no extent, cost or grain", i);
-    if (s->u.kernel.scratch != HN_NO && !size_ok(c, s->u.kernel.scratch, true))
-        return BAD(c, "step %u has scratch that is not known when shapes are set", i);
+    if (s->u.kernel.scratch != HN_NO && !size_ok(c, s->u.kernel.scratch, false))
+        return BAD(c, "step %u has scratch of no size", i);
     return HONE_OK;
 }
 

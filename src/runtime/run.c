@@ -41,6 +41,15 @@ static hone_status locate(const hn_context *c, uint32_t buf, uint8_t **ret, int6
 }
 
 /* ---- steps ---- */
+/* Scratch of a size that only this run shows, such as that of suppressing the boxes that another suppression left: kept from then on. */
+static hone_status more_scratch(hn_context *c, int64_t bytes, hn_diag *dg)
+{
+    HN_TRY(hn_queue_sync(c->queue, dg));
+    HN_TRY(hn_queue_reserve(c->queue, (size_t)bytes, dg));
+    c->scratch_bytes = bytes;
+    return HONE_OK;
+}
+
 static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
 {
     const hn_plan *p = c->plan;
@@ -62,6 +71,7 @@ static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
     };
 
     if (l.extent <= 0) return HONE_OK;
+    if (HN_UNLIKELY(l.scratch_bytes > c->scratch_bytes)) HN_TRY(more_scratch(c, l.scratch_bytes, dg));
     for (uint32_t i = 0; i < l.n_buf; i++) {
         HN_TRY(locate(c, HN_ARG_BUF(buf[i]), &at, &bytes, dg));
         c->arg_buf[i] = at;

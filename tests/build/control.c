@@ -115,6 +115,22 @@ TEST(counts_over_symbolic_operands)
     for (int64_t n = 1; n < 40; n += 13) by_seeds(text, n);
 }
 
+/* Sorting as many as another sort left: room that no shape tells beforehand. */
+TEST(scratch_of_a_size_that_the_run_shows)
+{
+    by_seeds("in y f32[40]  in m bool[40]\nc, v = compress(y, m) {axis=0}\nu, f, i, k, n = unique(c) {sorted=1}\ne = exp(u)  out e  out k", 0);
+}
+
+/* An element that stands for an extent is computed before anything that mentions the extent, be it in an attribute alone. */
+TEST(extents_mentioned_in_attributes)
+{
+    by_seeds("sym r = k[0]\nin h i64[1]  in x f32[9]  in m i64[]\n"
+             "t = tanh(x)  g = mul(h, h)  k = add(g, h)  d = dims() {dim=[r]}  e = cast(d) {to=f32}  y = add(e, t)\n"
+             "z, q = loop(m, _, x) { in i i64[]  in go bool[]  in a f32[9]  p = dims() {dim=[r+1]}  c = cast(p) {to=f32}\n"
+             "  b = add(a, c)  out go  out b }\n"
+             "out y  out z", 0);
+}
+
 TEST(lists_of_known_length)
 {
     by_seeds("in x f32[7,3]  in y f32[2,3]  in z f32[7,3]\n"

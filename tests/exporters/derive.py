@@ -1,11 +1,10 @@
 """What other tools make of an exported file: quantisers, optimisers, simplifiers, half precision."""
 
-PREFERRED = ("script-dynamic", "dynamo-dynamic", "script-static", "dynamo-static")
-
 
 def source(net, folder):
-    """The file that tools start from: the first exporter's that took the net."""
-    for v in PREFERRED:
+    """The file that tools start from: with open shapes where an exporter left them open."""
+    other = {"script": "dynamo", "dynamo": "script"}[net.tools_from]
+    for v in (f"{e}-{s}" for s in ("dynamic", "static") for e in (net.tools_from, other)):
         if (folder / f"{v}.onnx").exists():
             return folder / f"{v}.onnx"
     raise FileNotFoundError(f"no exporter took {net.name}")

@@ -18,7 +18,7 @@ class Net:
     inputs: name -> "dtype[dims] fill" as in bench/models.toml, with symbols among the dims; in the order of forward()'s.
     sizes: what the symbols are, a run each; static files have the extents of the first. No symbols: one run.
     script, dynamo, debian: exported by torch's TorchScript exporter, its new one, and Debian's torch 1.13.
-    derive: what other tools make of it (derive.py).
+    derive, tools_from: what other tools make of it (derive.py), of which exporter's file if there is one.
     """
     name: str
     library: str
@@ -29,6 +29,7 @@ class Net:
     dynamo: bool = True
     debian: bool = False
     derive: tuple = ()
+    tools_from: str = "script"
     opset: int = 17
     runs: int = 1           # how often each size is run, with other values
 
@@ -88,7 +89,16 @@ def load():
         for n in importlib.import_module(f"nets_{lib}").lib.nets:
             assert n.name not in out, n.name
             out[n.name] = n
+    for n in packaged():
+        out.setdefault(n.name, n)
     return out
+
+
+def packaged():
+    """The files that packages of PyPI ship (bench/models.toml), by tf2onnx, Paddle, spox and others."""
+    import models
+    return [Net(m.name, "packages", None, m.inputs, script=False, dynamo=False, derive=("shipped",))
+            for m in models.load() if m.source == "wheel"]
 
 
 def settle_norms(torch, module):
