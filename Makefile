@@ -10,7 +10,8 @@ CACHE   := $(or $(HONE_FETCH_DIR),.cache)
 TOOLS   := $(CACHE)/peers/tools/bin/python
 CFG     := --buildtype=release --prefix=$(PREFIX)
 
-.PHONY: all deps demo check check-long conformance exporters bench bench-gpu fuzz fuzz-graphs install clean distclean models peers help
+.PHONY: all deps demo check check-long conformance exporters bench bench-gpu fuzz fuzz-guided fuzz-graphs install clean distclean models peers \
+        help
 
 all:
 	@scripts/build.sh $(RELEASE) $(CFG)
@@ -27,6 +28,7 @@ help:
 	  'make bench        all models against the peers, to build/bench/cpu.json' \
 	  'make bench-gpu    engines against torch on an NVIDIA GPU, to build/bench/gpu.json' \
 	  'make fuzz         mutate models and engines (FUZZ_SECONDS=60)' \
+	  'make fuzz-guided  libFuzzer over import (FUZZ_SECONDS=600, a process a core)' \
 	  'make fuzz-graphs  random models: engines, evaluation and ONNX Runtime vote (FUZZ_GRAPHS=500)' \
 	  'make install      to PREFIX ($(PREFIX)), DESTDIR is honoured' \
 	  'make clean        remove build/; make distclean removes fetched files too'
@@ -81,6 +83,10 @@ bench-gpu:
 fuzz:
 	@scripts/deps.sh fuzz
 	@$(PY) scripts/fuzz.py --seconds $(or $(FUZZ_SECONDS),60)
+
+fuzz-guided:
+	@scripts/deps.sh fuzz conformance
+	@$(PY) scripts/fuzz.py --guided --seconds $(or $(FUZZ_SECONDS),600)
 
 fuzz-graphs:
 	@scripts/deps.sh build python

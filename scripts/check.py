@@ -26,6 +26,8 @@ CONFIGS = {
     "asan": ("gcc", ["--buildtype=debugoptimized", WERROR, "-Db_sanitize=address,undefined",
                      "-Db_ndebug=false"]),
     "clang": ("clang-19", ["--buildtype=release", WERROR, "-Db_ndebug=false"]),
+    "libfuzzer": ("clang-19", ["--buildtype=debugoptimized", "-Db_sanitize=address,undefined", "-Db_ndebug=false",
+                               "-Db_lundef=false", "-Dlibfuzzer=true", "-Dllvm=disabled", "-Dzip=disabled"]),
     "tsan": ("clang-19", ["--buildtype=debugoptimized", WERROR, "-Db_sanitize=thread", "-Db_lundef=false"]),
 }
 # Caches of the program under test stay in the build folder.
@@ -78,11 +80,11 @@ def sh(argv, log, env=None, timeout=1800):
         return rc, f.read()
 
 
-def compile_stage(config):
-    """Stage that configures and builds one folder."""
+def compile_stage(config, targets=""):
+    """Stage that configures and builds one folder, or some of its targets."""
     def stage(log, tally):
         cc, options = CONFIGS[config]
-        rc, out = sh(["scripts/build.sh", str(BUILD / config), *options], log, {"CC": cc})
+        rc, out = sh(["scripts/build.sh", str(BUILD / config), *options], log, {"CC": cc, "NINJA_TARGETS": targets})
         if rc != 0:
             errors = [ln for ln in out.splitlines() if re.search(r"error|FAILED", ln)]
             return tally.fail(f"build {config}: {errors[0] if errors else 'failed'}")

@@ -1,31 +1,15 @@
 /* Damaged ONNX files: clean errors only. Runs under ASan and UBSan in make check, and for longer in make fuzz. */
 #include "harness.h"
 #include "import/import.h"
+#include "import_holds.h"
 #include "mutate.h"
 #include "seeds.h"
 
-/* An import either succeeds with a valid graph or says what is wrong. */
 static void import_one(void *user, const fuzz_buf *b)
 {
+    char why[512];
     (void)user;
-    hn_arena *a = hn_arena_create();
-    hn_diag dg = { 0 };
-    hn_diags problems = { 0 };
-    hn_graph *g = NULL;
-    CHECK(a != NULL);
-    const hone_status s = hn_import_mem(a, b->at, b->n, NULL, NULL, &g, &problems, &dg);
-    if (s == HONE_OK) {
-        CHECK(g != NULL);
-        hn_diags bad = { 0 };
-        if (!hn_validate(g, true, &bad)) FAIL("imported, but not valid: %s", bad.n > 0 ? bad.at[0].message : "?");
-        hn_diags_done(&bad);
-    } else {
-        CHECK(g == NULL);
-        CHECK(dg.message[0] != 0);
-        CHECK(s != HONE_E_INTERNAL);
-    }
-    hn_diags_done(&problems);
-    hn_arena_destroy(a);
+    if (!fuzz_import_holds(b->at, b->n, why, sizeof why)) FAIL("%s", why);
 }
 
 static void fuzz_kind(const char *kind, off_t max_bytes, int64_t rounds, int64_t salt)
