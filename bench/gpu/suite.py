@@ -16,7 +16,9 @@ SEED = 20260101
 
 # ---- attention, as each torch offers it ----
 def attend(q, k, v, causal=False):
-    if hasattr(F, "scaled_dot_product_attention"):
+    # Tracing writes a float32 mask for causal attention whatever the network computes in: spelled out, the types stay.
+    traced = causal and torch.onnx.is_in_onnx_export()
+    if hasattr(F, "scaled_dot_product_attention") and not traced:
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     if causal:
