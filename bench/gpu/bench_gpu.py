@@ -96,12 +96,26 @@ def tune(hone, onnx, engine, args, row):
         return False
 
 
+def build_variants(hone, onnx, work, args, row):
+    """Engines by the routes asked for, raced beside the default one."""
+    made = []
+    for i, route in enumerate(args.variant):
+        engine = work / f"variant{i}.hone"
+        try:
+            hone.call(["build", onnx, "--target", args.target, "-o", engine, "--route", route, *args.build.split()], args.build_timeout)
+            made.append((f"ours:{route}", engine))
+        except contest.ContestError as e:
+            row["variants"][route] = {"ms": None, "err": None, "error": str(e)}
+    return made
+
+
 def contestants(hone, engines, common, ref, args, row):
     """Everyone else who loads; the others with their reasons in the row."""
     racers = []
     for kind, engine in engines:
         try:
             c = start(kind, **common, engine=str(engine), library=str(hone.library), results=ref.load["results"])
+            c.name = kind
             row.setdefault("load_ms", c.load["load_ns"] / 1e6)
             racers.append(c)
         except contest.ContestError as e:
@@ -136,6 +150,8 @@ def take(c, blocks, want, work, args, row):
             row["profile"] = shares(c.ask(timeout=60, cmd="profile")["steps"])
     elif c.name == "ours:tuned":
         row.update(tuned_ms=ms, tuned_err=err)
+    elif c.name.startswith("ours:"):
+        row["variants"][c.name[5:]] = {"ms": ms, "err": err}
     else:
         row["peers"][c.name].update(ms=ms, err=err)
         if "ours" in blocks:
@@ -144,7 +160,7 @@ def take(c, blocks, want, work, args, row):
 
 def one(name, batch, args, hone):
     row = {"model": name, "batch": batch, "dtype": args.dtype, "ours_ms": None, "tuned_ms": None, "ours_err": None, "peers": {},
-           "error": None}
+           "variants": {}, "error": None}
     work = args.work / f"{name}_b{batch}"
     work.mkdir(parents=True, exist_ok=True)
     racers, engines, ref = [], [], None
@@ -157,6 +173,7 @@ def one(name, batch, args, hone):
             engines.append(("ours", work / "ours.hone"))
             if tune(hone, onnx, work / "tuned.hone", args, row):
                 engines.append(("ours:tuned", work / "tuned.hone"))
+            engines += build_variants(hone, onnx, work, args, row)
         except contest.ContestError as e:
             row["error"] = str(e)
         racers = contestants(hone, engines, common, ref, args, row)
@@ -201,6 +218,8 @@ def summary(rows):
     """The table, where the time goes in each row, and the means."""
     out = [line(r) for r in rows]
     for r in rows:
+        out += [f"  {r['model']:16} b{r['batch']:<3} {number(v['ms'], '8.3f')} ms with {route} {v.get('error', '')[:160]}"
+                for route, v in r["variants"].items()]
         for name, n, ms, share in r.get("profile", [])[:5]:
             out.append(f"  {r['model']:16} b{r['batch']:<3} {share:6.1%} {ms:9.4f} ms in {n:3} of {name}")
     ratios = [best_peer(r)[0] / min(x for x in (r["ours_ms"], r["tuned_ms"]) if x) for r in rows if best_peer(r)[0] and r["ours_ms"]]
@@ -228,6 +247,7 @@ def parse():
     ap.add_argument("--peers", default="eager_graph,reduce_overhead", type=lambda s: [x for x in s.split(",") if x],
                     help=f"of {','.join(PEERS)}, and eager")
     ap.add_argument("--tune", type=float, default=0, metavar="S", help="tune each for S seconds")
+    ap.add_argument("--variant", action="append", default=[], metavar="ROUTE", help="race an engine by this route, too")
     ap.add_argument("--build", default="", help="more words for hone build and tune")
     ap.add_argument("--build-timeout", type=float, default=120)
     ap.add_argument("--target", default="sm_90a")

@@ -89,6 +89,16 @@ hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_di
     return HONE_OK;
 }
 
+/* All kernels that are compiled for 9.0 wait before they touch anything (codegen/cuda): whether they may start early is free. */
+static void mark_early(hn_job *b, uint64_t entry)
+{
+    if (!(b->t->feat & HN_FEAT_SM_90A) || !hn_knob_read_model(b->knobs, HN_KNOB_plan_early)) return;
+    hn_image h;
+    memcpy(&h, b->code.s + entry, sizeof h);
+    h.flags |= HN_IMAGE_EARLY;
+    memcpy(b->code.s + entry, &h, sizeof h);
+}
+
 hone_status hn_code_place(hn_job *b, const hn_kcall *k, uint64_t *ret_entry, hn_diag *dg)
 {
     const hn_digest d = digest_of(k);
@@ -101,6 +111,7 @@ hone_status hn_code_place(hn_job *b, const hn_kcall *k, uint64_t *ret_entry, hn_
     hn_str_add_n(&b->code, zero, (align - b->code.n % align) % align);
     *ret_entry = b->code.n + code->entry;
     hn_str_add_n(&b->code, (const char *)code->at, code->n);
+    if (!k->call && !b->code.oom && b->t->arch == HN_ARCH_SM) mark_early(b, *ret_entry);
     if (b->code.oom || !hn_vec_push(b->a, &b->placed, ((struct hn_code_at){ d, *ret_entry }))) return HN_NOMEM(dg);
     return HONE_OK;
 }

@@ -150,6 +150,19 @@ TEST(cuda_static_runs_are_one_graph)
     done(&f);
 }
 
+/* A knob: the same numbers, another engine. */
+TEST(cuda_kernels_may_be_launched_early)
+{
+    static const char text[] = "in x f32[3,70]\na = softmax(x) {axis=1}  b = exp(a)  c = reduce_sum(b) {axes=[0]}\nout b  out c";
+    hn_simulate(/* libraries= */ false);
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a" });
+    CHECK_EQ(hn_sim_counts()->early, 0);
+    const int before = hn_sim_counts()->launches;
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .route = "-plan:early=1" });
+    CHECK_EQ(hn_sim_counts()->early, hn_sim_counts()->launches - before);
+    CHECK(hn_sim_counts()->early > 0);
+}
+
 TEST(cuda_shapes_and_bindings_change)
 {
     fixture f;

@@ -394,6 +394,21 @@ DRIVER(cuLaunchKernel, const sim_kernel *f, unsigned gx, unsigned gy, unsigned g
     return take(&o);
 }
 
+typedef struct sim_launch {
+    unsigned grid[3], block[3], shared_bytes;
+    void *stream;
+    const int *attribute; /* number, padding, value */
+    unsigned n_attribute;
+} sim_launch;
+
+DRIVER(cuLaunchKernelEx, const sim_launch *l, const sim_kernel *f, void **param, void **extra)
+{
+    const unsigned *g = l->grid, *b = l->block;
+    if (l->n_attribute != 1 || l->attribute[0] != 6 || l->attribute[2] != 1) return INVALID;
+    counts.early++;
+    return cuLaunchKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], l->shared_bytes, l->stream, param, extra);
+}
+
 DRIVER(cuGetErrorName, int result, const char **ret)
 {
     *ret = result == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_SIMULATED";

@@ -29,7 +29,27 @@ enum {
     CU_DEVICE_MAJOR = 75,
     CU_DEVICE_MINOR = 76,
     CU_DEVICE_SHARED_OPTIN = 97,
+    CU_LAUNCH_PROGRAMMATIC_SERIALIZATION = 6,
 };
+
+/* CUlaunchAttribute: a number and a union of 64 bytes. */
+typedef struct cu_launch_attribute {
+    int id, pad;
+    union {
+        int on;
+        uint64_t room[8];
+    } value;
+} cu_launch_attribute;
+
+/* CUlaunchConfig. */
+typedef struct cu_launch {
+    unsigned grid[3], block[3], shared_bytes;
+    cu_stream *stream;
+    const cu_launch_attribute *attribute;
+    unsigned n_attribute;
+} cu_launch;
+
+_Static_assert(sizeof(cu_launch_attribute) == 72 && sizeof(cu_launch) == 56, "the driver's layout");
 
 typedef struct cu_driver {
 #define X(field, symbol, parameters) int(*field) parameters;

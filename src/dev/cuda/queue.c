@@ -101,6 +101,18 @@ static hone_status check_launch(const cuda_kernel *k, const hn_launch *l, hn_dia
     return HONE_OK;
 }
 
+/* A kernel that waits by itself need not be held back until the one before it has ended. */
+static int start(const cu_driver *c, const cuda_kernel *k, unsigned blocks, cu_stream *s, void **param)
+{
+    static const cu_launch_attribute early = { .id = CU_LAUNCH_PROGRAMMATIC_SERIALIZATION, .value.on = 1 };
+    const uint32_t *t = k->image.threads;
+
+    if (!(k->image.flags & HN_IMAGE_EARLY)) return c->launch(k->fn, blocks, 1, 1, t[0], t[1], t[2], k->image.shared_bytes, s, param, NULL);
+    const cu_launch l = { .grid = { blocks, 1, 1 }, .block = { t[0], t[1], t[2] }, .shared_bytes = k->image.shared_bytes, .stream = s,
+                          .attribute = &early, .n_attribute = 1 };
+    return c->launch_with(&l, k->fn, param, NULL);
+}
+
 hone_status hn_cuda_launch(hn_queue *hq, const hn_module *m, const hn_launch *l, hn_diag *dg)
 {
     cuda_queue *q = queue_of(hq);
@@ -115,8 +127,7 @@ hone_status hn_cuda_launch(hn_queue *hq, const hn_module *m, const hn_launch *l,
         param[l->n_buf + i] = (void *)(uintptr_t)&l->arg[i];
     remember(q, l->name);
     if (k->call) return hn_cuda_call_run(device_of(hq), k->call, l->buf, q->stream, dg);
-    const uint32_t *t = k->image.threads;
-    const int r = c->launch(k->fn, (unsigned)l->extent, 1, 1, t[0], t[1], t[2], k->image.shared_bytes, q->stream, param, NULL);
+    const int r = start(c, k, (unsigned)l->extent, q->stream, param);
     return r == 0 ? HONE_OK : checked(hq, r, "launching a kernel", dg);
 }
 
