@@ -80,6 +80,14 @@ TEST(cuda_candidates_are_raced)
     CHECK_EQ(hn_sim_counts()->modules, 0);
 }
 
+/* Constants that are read as indices are what they are, not numbers made up for timing. */
+TEST(cuda_raced_gathers_read_inside)
+{
+    hn_simulate(/* libraries= */ false);
+    hn_check_graph("in x f32[9,64]  const i i64[3] = {8, 0, 3}\ng = gather(x, i) {axis=0}  a = softmax(g) {axis=1}\nout a",
+                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=1" });
+}
+
 /* ---- one engine, looked at closely ---- */
 typedef struct fixture {
     hn_engine *e;
