@@ -1,6 +1,8 @@
 /* Regions: operands, digest, sizes and work at the symbols' opt values. */
 #include "tactic/lower.h"
 
+#include <math.h>
+
 void hn_region_init(hn_region *r, hn_graph *g, hn_node *root, hn_data *const *data, const char *name)
 {
     *r = (hn_region){ .g = g, .root = root, .data = data, .name = name };
@@ -94,4 +96,11 @@ void hn_region_work(const hn_region *r, hn_work *ret)
     for (int i = 0; i < r->g->n_out; i++) ret->bytes += value_bytes(r, r->g->out[i].value);
     HN_FOR_NODES (n, r->g) ret->flops += node_flops(r, n, a);
     hn_arena_destroy(a);
+}
+
+double hn_threads_ns(const hn_target *t, double threads, double steps, double ns_step)
+{
+    enum { THREADS_A_CORE = 2048, NS_LAUNCH = 800 };
+    if (t->arch != HN_ARCH_SM) return 0;
+    return (NS_LAUNCH + fmax(1, threads / (t->n_core * (double)THREADS_A_CORE)) * steps * ns_step) * t->n_core;
 }

@@ -158,4 +158,10 @@ void hn_region_work(const hn_region *r, hn_work *ret);
 /** Roofline: max(flops / peak, bytes / bandwidth), in ns on one core, with the given efficiencies in (0,1]. */
 double hn_roofline_ns(const hn_target *t, double flops, double bytes, double eff_flops, double eff_bytes);
 
+/**
+ * What a GPU takes for threads that do `steps` one after another, each waiting ns_step for what it reads; 0 on a CPU. In ns on one
+ * core, as costs are.
+ */
+double hn_threads_ns(const hn_target *t, double threads, double steps, double ns_step);
+
 #endif

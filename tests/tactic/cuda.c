@@ -47,6 +47,23 @@ TEST(gpu_lines)
     every(t, "in x f32[4,50]\na = reduce_max(x) {axes=[1]}\nout a", "reduce_max", NULL, 0);
 }
 
+/* Vectors along a line, lines beside each other, lines longer than a block holds. */
+TEST(gpu_lines_of_every_kind)
+{
+    static const int n[] = { 1, 5, 16, 70 };
+    for (int i = 0; i < 4; i++) {
+        every(t, hn_arena_printf(t->arena, "in x f32[2,%d,35]\na = softmax(x) {axis=1}  b = neg(a)\nout b", n[i]), "softmax", NULL, 0);
+        every(t, hn_arena_printf(t->arena, "in x f16[2,4,3,%d]\na = log_softmax(x) {axis=3}\nout a", n[i]), "log_softmax", "acdb", 2e-3);
+    }
+    every(t, "in x f16[3,768]  in r f16[3,768]  in s f16[768]  in c f16[768]\nz = add(x, r)  a = layer_norm(z, s, c)\nout a", "layer_norm", NULL, 2e-3);
+    every(t, "in x f32[3,516]  in s f32[516]\na = rms_norm(x, s)\nout a", "rms_norm", NULL, 0);
+    every(t, "in x f32[2,5000]\na = softmax(x) {axis=1}\nout a", "softmax", NULL, 0);
+    every(t, "in x f32[3000,3]\na = softmax(x) {axis=0}\nout a", "softmax", NULL, 0);
+    every(t, "in x bf16[2,520]\na = reduce_max(x) {axes=[1]}  b = exp(a)\nout b", "reduce_max", NULL, 1e-2);
+    fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f32[3,n,9]\nz = softmax(x) {axis=1}\nout z", .root = "softmax", .tol = 1e-5,
+                                .sym = 21, .n_point = 4 });
+}
+
 TEST(gpu_columns)
 {
     static const int c[] = { 1, 8, 33, 70 }, h[] = { 4, 5, 16, 33 }, w[] = { 4, 13, 16, 40 };

@@ -2,6 +2,10 @@
  * channels where the result stores them densest, else there are none. */
 #include "tactic/cpu/loops.h"
 
+#include <math.h>
+
+enum { NS_A_TAP = 30 }; /* on a GPU: index arithmetic and two reads */
+
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
@@ -15,7 +19,10 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     (void)p;
     hn_work w;
     hn_region_work(r, &w);
-    return hn_roofline_ns(t, w.flops, w.bytes, 0.02, 0.3) + 200;
+    const hn_value *y = r->root->out[0], *f = hn_in(r->root, 1);
+    const double results = (double)hn_region_opt(r, hn_loops_extent(r, y, hn_loops_all(y)));
+    const double taps = (double)hn_region_opt(r, hn_loops_extent(r, f, hn_loops_all(f) & ~1u));
+    return fmax(hn_roofline_ns(t, w.flops, w.bytes, 0.02, 0.3) + 200, hn_threads_ns(t, results, taps, NS_A_TAP));
 }
 
 typedef struct cv {

@@ -1,6 +1,10 @@
 /* Matrix products of any dtype, and of 8-bit integers less their zero points, plain loops: the fallback. Vectors lie along the result's columns where b is row-major. */
 #include "tactic/cpu/loops.h"
 
+#include <math.h>
+
+enum { NS_A_TERM = 25 }; /* on a GPU: two reads that follow on each other */
+
 enum { P_LANES };
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
@@ -27,7 +31,11 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     hn_work w;
     hn_region_work(r, &w);
     const double gather = trans(r, "trans_b") && p[P_LANES] > 1 ? 0.2 : 1;
-    return hn_roofline_ns(t, w.flops, w.bytes, gather * 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.5) + 200;
+    const double ns = hn_roofline_ns(t, w.flops, w.bytes, gather * 0.1 * (double)p[P_LANES] / hn_lower_lanes(t, HN_F32), 0.5) + 200;
+    const hn_value *a = hn_in(r->root, 0), *y = r->root->out[0];
+    const int k = a->type.rank - (a->type.rank > 1 && trans(r, "trans_a") ? 2 : 1);
+    const double results = (double)hn_region_opt(r, hn_loops_extent(r, y, hn_loops_all(y))) / (double)p[P_LANES];
+    return fmax(ns, hn_threads_ns(t, results, (double)hn_region_opt(r, a->type.dim[k]), NS_A_TERM));
 }
 
 typedef struct mm {

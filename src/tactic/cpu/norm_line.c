@@ -10,6 +10,9 @@
 #include "tactic/cpu/loops.h"
 #include "tactic/lower_int.h"
 
+#include <math.h>
+
+enum { NS_AN_ELEMENT = 200 }; /* on a GPU: three passes through scratch in memory */
 enum { P_LANES, P_CHAINS };
 enum { MAX_CHAINS = 4 };
 
@@ -62,7 +65,10 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     hn_region_work(r, &w);
     const double wide = (double)p[P_LANES] / hn_lower_lanes(t, HN_F32);
     const double eff = (is_softmax(r->root) ? 0.3 : 0.15) * wide * (1 - 0.3 / (double)p[P_CHAINS]);
-    return hn_roofline_ns(t, w.flops, w.bytes, eff, 0.6) + 100;
+    const hn_value *x = hn_in(r->root, 0);
+    const double n = (double)hn_region_opt(r, x->type.dim[axis_of(r)]);
+    const double lines = (double)hn_region_opt(r, hn_loops_extent(r, x, hn_loops_all(x) & ~(1u << axis_of(r)))) / (double)p[P_LANES];
+    return fmax(hn_roofline_ns(t, w.flops, w.bytes, eff, 0.6) + 100, hn_threads_ns(t, lines, n, NS_AN_ELEMENT));
 }
 
 typedef struct line {

@@ -4,6 +4,9 @@
 #include "tactic/cpu/loops.h"
 #include "tactic/cpu/order.h"
 
+#include <math.h>
+
+enum { NS_A_TAP = 25 }; /* on a GPU: a read and its checks */
 enum { P_LANES };
 
 static bool is_max(const hn_node *n)
@@ -52,7 +55,14 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     hn_region_work(r, &w);
     const int64_t c = r->root->out[0]->type.dim[HN_MIN(1, r->root->out[0]->type.rank - 1)], lanes = p[P_LANES];
     const double used = lanes > 1 && hn_dim_is_const(c) && c > 0 ? (double)c / (double)((c + lanes - 1) / lanes * lanes) : 1;
-    return hn_roofline_ns(t, w.flops, w.bytes, 0.1 * used * (double)lanes / hn_lower_lanes(t, HN_F32), 0.6) + 200;
+    const double ns = hn_roofline_ns(t, w.flops, w.bytes, 0.1 * used * (double)lanes / hn_lower_lanes(t, HN_F32), 0.6) + 200;
+    const hn_value *y = r->root->out[0];
+    const double results = (double)hn_region_opt(r, hn_loops_extent(r, y, hn_loops_all(y))) / (double)lanes;
+    int n_axis;
+    double taps = 1;
+    const int64_t *kernel = hn_attr_is(r->root, "kernel", &n_axis);
+    for (int i = 0; i < n_axis; i++) taps *= (double)kernel[i];
+    return fmax(ns, hn_threads_ns(t, results, taps, NS_A_TAP));
 }
 
 typedef struct pool {

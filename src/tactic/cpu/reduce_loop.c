@@ -14,7 +14,7 @@
 enum { P_LANES, P_CHAINS, P_SLICE };
 enum { MAX_CHAINS = 4, BLOCK_STEPS = 64 /* steps of the innermost loop that share a partial result */ };
 enum { SLICE = 256 }; /* results of a row that one parallel trip covers */
-enum { NS_A_TERM = 50 }; /* of a GPU's thread that waits for its loads, a few at a time */
+enum { NS_A_TERM = 25 }; /* of a GPU's thread that waits for its loads, a few at a time */
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
@@ -67,9 +67,10 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     hn_region_work(r, &w);
     const double eff = (double)p[P_LANES] / hn_lower_lanes(t, HN_F32) * (p[P_CHAINS] > 1 ? 0.4 : 0.12);
     const double ns = hn_roofline_ns(t, w.flops, w.bytes, eff, 0.8) + 100;
-    if (t->arch != HN_ARCH_SM) return ns;
-    const hn_dim terms = hn_loops_extent(r, hn_in(r->root, 0), hn_loops_reduced_axes(r->root));
-    return fmax(ns, (double)hn_region_opt(r, terms) * NS_A_TERM); /* a thread a result, however few there are */
+    const hn_value *x = hn_in(r->root, 0);
+    const uint32_t axes = hn_loops_reduced_axes(r->root);
+    const double results = (double)hn_region_opt(r, hn_loops_extent(r, x, hn_loops_all(x) & ~axes));
+    return fmax(ns, hn_threads_ns(t, results, (double)hn_region_opt(r, hn_loops_extent(r, x, axes)), NS_A_TERM));
 }
 
 static hn_kv combine(hn_kb *b, int op, hn_kv x, hn_kv y)

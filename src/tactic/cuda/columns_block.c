@@ -47,7 +47,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     const double at_once = (double)t->n_core * (THREADS_A_CORE / (double)p[P_THREADS]);
     const double block = ceil(terms / (tall * CHAINS)) * NS_STEP + log2(tall) * NS_FOLD + NS_BLOCK;
     const double eff = p[P_COLUMNS] == 8 ? 0.5 : 0.7;
-    return fmax(hn_roofline_ns(t, w.flops, w.bytes, 0.2, eff), ceil(blocks / at_once) * block) + 50;
+    return fmax(hn_roofline_ns(t, w.flops, w.bytes, 0.2, eff), fmax(1, blocks / at_once) * block * t->n_core) + 50;
 }
 
 typedef struct strip {

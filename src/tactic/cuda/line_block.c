@@ -1,12 +1,16 @@
-/* Softmax, log-softmax, layer and RMS normalisation along the densest axis, and reductions along it, on a GPU: a block a line.
+/* Softmax, log-softmax, layer and RMS normalisation along one axis, and reductions along the densest, on a GPU.
  *
- * Threads stride along the line; totals fold in a warp by shuffles, across warps through shared memory. Each pass reads the line
- * anew: what the first pass brought in lies in the caches.
+ * Where the axis lies densest a block takes a line: threads stride along it, totals fold in a warp by shuffles, across warps through
+ * shared memory. Else it takes a strip of neighbouring lines: threads along x take a line each, those along y share its elements.
+ * A thread that takes few elements reads them once and holds them; else each pass reads them anew, from the caches.
  */
 #include "tactic/cpu/loops.h"
 #include "tactic/lower_int.h"
 
+#include <math.h>
+
 enum { P_THREADS };
+enum { COLUMNS = 32, MAX_HELD = 32, MOST_HELD = 64 /* elements of a thread */, LEAST_LINE = 16, THREADS_A_CORE = 2048 };
 
 static bool is_softmax(int op)
 {
@@ -36,6 +40,12 @@ static int axis_of(const hn_region *r)
     return axis;
 }
 
+/* Along the densest axis; else lines lie beside each other. */
+static bool is_along(const hn_region *r)
+{
+    return axis_of(r) == hn_loops_dense_axis(hn_in(r->root, 0));
+}
+
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
@@ -45,60 +55,125 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!is_softmax(n->op) && !is_norm(n->op) && reduction(n->op) < 0) return HN_FIT_OP;
     if (n->n_out > 1) return HN_FIT_ATTRIBUTE;
     if (reduction(n->op) >= 0) hn_attr_is(n, "axes", &n_axes);
-    if (n_axes != 1 || x->type.rank < 1 || axis_of(r) != hn_loops_dense_axis(x)) return HN_FIT_SHAPE;
+    if (n_axes != 1 || x->type.rank < 1 || (is_norm(n->op) && axis_of(r) != x->type.rank - 1)) return HN_FIT_SHAPE;
+    if (!is_along(r) && (reduction(n->op) >= 0 || !hn_loops_unblocked(x))) return HN_FIT_SHAPE;
     if (!hn_dtype_is_float(hn_lower_compute_type(n->out[0]->type.dtype)) || !hn_lower_can(r, n)) return HN_FIT_DTYPE;
     const hn_dim len = x->type.dim[axis_of(r)];
-    return hn_dim_is_const(len) && len < 16 ? HN_FIT_TOO_SMALL : HN_FIT_YES;
+    return is_along(r) && hn_dim_is_const(len) && len < LEAST_LINE ? HN_FIT_TOO_SMALL : HN_FIT_YES;
 }
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
     (void)r, (void)t;
-    hn_space_add_list(ret, "threads", 3, (const int64_t[]){ 32, 128, 512 });
+    hn_space_add_list(ret, "threads", 4, (const int64_t[]){ 32, 128, 256, 512 });
 }
 
-/* Bytes at a share of the bandwidth that grows with the threads at work on a line, until they outnumber its elements. */
+/* Neighbours that a thread takes at once: whole vectors of 16 bytes, as long as every thread has one. */
+static int lanes_of(const hn_region *r, int64_t threads)
+{
+    const hn_value *x = hn_in(r->root, 0);
+    const hn_dim n = x->type.dim[axis_of(r)];
+    if (!is_along(r) || !hn_dim_is_const(n) || !hn_loops_unblocked(r->root->out[0])) return 1;
+    for (int v = HN_MIN(8, 128 / hn_dtype_bits(r->root->out[0]->type.dtype)); v > 1; v /= 2)
+        if (n % v == 0 && n / v >= HN_MIN(threads, 64)) return v;
+    return 1;
+}
+
+/* Vectors that each thread of a line holds; 0: too many, or nobody knows. */
+static int held_of(const hn_region *r, int64_t threads)
+{
+    const hn_dim n = hn_in(r->root, 0)->type.dim[axis_of(r)];
+    const int64_t sharing = is_along(r) ? threads : threads / COLUMNS, lanes = lanes_of(r, threads);
+    if (!hn_dim_is_const(n)) return 0;
+    const int64_t held = (n + sharing * lanes - 1) / (sharing * lanes);
+    return held <= MAX_HELD && held * lanes <= MOST_HELD ? (int)held : 0;
+}
+
+/* Blocks of one wave work side by side; each waits for what it reads, then for a total or two. */
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
+    enum { NS_BLOCK = 900, NS_FOLD = 60, NS_READ = 400, NS_ELEMENT = 6 };
     hn_work w;
     hn_region_work(r, &w);
-    const double n = (double)hn_region_opt(r, hn_in(r->root, 0)->type.dim[axis_of(r)]), threads = (double)p[P_THREADS];
-    const double turns = n / threads, idle = turns < 2 ? turns / 2 : 1;
-    return hn_roofline_ns(t, w.flops, w.bytes, 0.2, (0.4 + 0.3 * idle) / (1 + turns / 64)) + 50;
+    const hn_value *x = hn_in(r->root, 0);
+    const double n = (double)hn_region_opt(r, x->type.dim[axis_of(r)]), threads = (double)p[P_THREADS];
+    double lines = 1, sharing = threads;
+    for (int a = 0; a < x->type.rank; a++) lines *= a == axis_of(r) ? 1 : (double)hn_region_opt(r, x->type.dim[a]);
+    if (!is_along(r)) {
+        sharing /= COLUMNS;
+        lines /= COLUMNS;
+    }
+    const double passes = held_of(r, p[P_THREADS]) ? 1 : reduction(r->root->op) >= 0 ? 1 : 3, each = ceil(n / sharing);
+    const double block = NS_BLOCK + 2 * NS_FOLD * log2(sharing + 1) + passes * (NS_READ + each * (passes > 1 ? 40 : NS_ELEMENT));
+    const double waves = fmax(1, lines * threads / ((double)t->n_core * THREADS_A_CORE));
+    return fmax(hn_roofline_ns(t, w.flops, w.bytes, 0.2, 0.75), waves * block * t->n_core);
 }
 
 typedef struct line {
     hn_lower *l;
     const hn_region *r;
     const hn_value *x, *y;
-    int axis, threads, part;
+    int axis, threads, part, lanes, held;
+    bool along;
     hn_dtype t;
-    hn_kv n, tid;
+    hn_kv n, tid, first;       /* elements of a line; this thread, its number among those that share the line */
+    hn_kv tx, live;            /* beside each other: this thread's line of the strip, whether there is one */
+    hn_kv value[MAX_HELD], place[MAX_HELD], inside[MAX_HELD];
     hn_kv at[HN_MAX_RANK];
 } line;
 
-static hn_kv element(line *d, hn_kv i)
+static void index_at(line *d, hn_kv i, hn_kidx *idx)
 {
     d->at[d->axis] = i;
-    return hn_loops_element(d->l, d->x, d->at);
+    hn_kidx_init(idx, d->x->type.rank, d->at);
+    hn_kidx_vector(idx, d->axis, d->lanes);
+    idx->aligned = d->lanes > 1;
 }
 
-/* Every thread of the block gets the total. */
+static hn_kv element(line *d, hn_kv i)
+{
+    hn_kidx idx;
+    index_at(d, i, &idx);
+    hn_lower_forget(d->l);
+    const hn_kv x = hn_lower_value(d->l, d->x, &idx, HN_KV_NONE);
+    hn_lower_forget(d->l);
+    return x;
+}
+
+/* Elements past the end repeat the last ones, and count nothing. */
+static void hold(line *d)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    int64_t n = 0;
+    hn_kb_is_const(b, d->n, &n);
+    const int64_t sharing = d->along ? d->threads : d->threads / COLUMNS;
+    for (int e = 0; e < d->held; e++) {
+        const hn_kv i = hn_kb_addi(b, hn_kb_muli(b, d->first, d->lanes), e * sharing * d->lanes);
+        const bool whole = (e + 1) * sharing * d->lanes <= n;
+        d->inside[e] = whole ? HN_KV_NONE : hn_kb_lt(b, i, d->n);
+        d->place[e] = whole ? i : hn_kb_min(b, i, hn_kb_addi(b, d->n, -d->lanes));
+        d->value[e] = element(d, d->place[e]);
+    }
+}
+
+/* Every thread of the line gets the total. */
 static hn_kv across(line *d, hn_kop op, hn_kv v)
 {
     hn_kb *b = hn_lower_kb(d->l);
-    for (int mask = 16; mask; mask /= 2)
-        v = hn_kb_bin(b, op, v, hn_kb_shfl_xor(b, v, mask));
-    if (d->threads == 32) return v;
     const hn_kv warp = hn_kb_i(b, 32);
+    const int parts = d->threads / 32;
+    for (int mask = 16; d->along && mask; mask /= 2)
+        v = hn_kb_bin(b, op, v, hn_kb_shfl_xor(b, v, mask));
+    if (parts == 1) return v;
     hn_kb_barrier(b); /* the last total has been read */
-    hn_kb_if(b, hn_kb_eq(b, hn_kb_imod(b, d->tid, warp), hn_kb_i(b, 0)));
-    hn_kb_store(b, d->part, hn_kb_idiv(b, d->tid, warp), v);
-    hn_kb_end(b);
+    if (d->along) hn_kb_if(b, hn_kb_eq(b, hn_kb_imod(b, d->tid, warp), hn_kb_i(b, 0)));
+    hn_kb_store(b, d->part, d->along ? hn_kb_idiv(b, d->tid, warp) : d->tid, v);
+    if (d->along) hn_kb_end(b);
     hn_kb_barrier(b);
-    v = hn_kb_load(b, d->part, hn_kb_i(b, 0), 1);
-    for (int w = 1; w < d->threads / 32; w++)
-        v = hn_kb_bin(b, op, v, hn_kb_load(b, d->part, hn_kb_i(b, w), 1));
+    const hn_kv from = d->along ? hn_kb_i(b, 0) : d->tx;
+    v = hn_kb_load(b, d->part, from, 1);
+    for (int w = 1; w < parts; w++)
+        v = hn_kb_bin(b, op, v, hn_kb_load(b, d->part, hn_kb_addi(b, from, (d->along ? 1 : COLUMNS) * w), 1));
     return v;
 }
 
@@ -123,14 +198,30 @@ static hn_kv exp_off(line *d, hn_kv x, hn_kv with)
     return hn_kb_math(b, HN_KMATH_EXP, hn_kb_sub(b, x, with));
 }
 
+static hn_kv fold_lanes(line *d, hn_kop op, hn_kv v)
+{
+    const hn_kop all = op == HN_KOP_ADD ? HN_KOP_RADD : op == HN_KOP_MAX ? HN_KOP_RMAX : HN_KOP_RMIN;
+    return d->lanes == 1 ? v : hn_kb_un(hn_lower_kb(d->l), all, v);
+}
+
 static hn_kv total(line *d, hn_kop op, double nothing, term f, hn_kv with)
 {
     hn_kb *b = hn_lower_kb(d->l);
-    const hn_kvar acc = hn_kb_var(b, hn_kb_float(b, d->t, 1, nothing));
-    const hn_kv i = hn_kb_for(b, d->tid, d->n, d->threads);
-    hn_kb_set(b, acc, hn_kb_bin(b, op, hn_kb_get(b, acc), f(d, element(d, i), with)));
-    hn_kb_end(b);
-    return across(d, op, hn_kb_get(b, acc));
+    const hn_kv none = hn_kb_float(b, d->t, d->lanes, nothing);
+    if (!d->held) {
+        const hn_kvar acc = hn_kb_var(b, none);
+        const hn_kv i = hn_kb_for(b, hn_kb_muli(b, d->first, d->lanes), d->n, (int64_t)d->lanes * (d->along ? d->threads : d->threads / COLUMNS));
+        hn_kb_set(b, acc, hn_kb_bin(b, op, hn_kb_get(b, acc), f(d, element(d, i), with)));
+        hn_kb_end(b);
+        return across(d, op, fold_lanes(d, op, hn_kb_get(b, acc)));
+    }
+    hn_kv acc = none;
+    for (int e = 0; e < d->held; e++) {
+        hn_kv x = f(d, d->value[e], with);
+        if (hn_kv_is(d->inside[e])) x = hn_kb_select(b, d->inside[e], x, none);
+        acc = e ? hn_kb_bin(b, op, acc, x) : x;
+    }
+    return across(d, op, fold_lanes(d, op, acc));
 }
 
 /* Operand k of a normalisation where the line is, or NONE. */
@@ -143,26 +234,45 @@ static hn_kv affine(line *d, int k, const hn_kidx *idx)
     return hn_lower_value(d->l, v, &at, HN_KV_NONE);
 }
 
-/* y = (x - shift) * scale, e^(x - shift) * scale, or (x - shift) - less; then the normalisation's own factors; stored along the line. */
-static void store_line(line *d, hn_kv shift, hn_kv scale, hn_kv less, bool exponent)
+/* y = (x - shift) * scale, e^(x - shift) * scale, or (x - shift) - less; then the normalisation's own factors. */
+typedef struct change {
+    hn_kv shift, scale, less;
+    bool exponent;
+} change;
+
+static void store_at(line *d, hn_kv i, hn_kv y, const change *c)
 {
     hn_kb *b = hn_lower_kb(d->l);
-    const hn_kv i = hn_kb_for(b, d->tid, d->n, d->threads);
-    hn_kv y = element(d, i);
     hn_kidx idx;
-    hn_kidx_init(&idx, d->y->type.rank, d->at);
-    if (hn_kv_is(shift)) y = hn_kb_sub(b, y, shift);
-    if (exponent) y = hn_kb_math(b, HN_KMATH_EXP, y);
-    if (hn_kv_is(scale)) y = hn_kb_mul(b, y, scale);
-    if (hn_kv_is(less)) y = hn_kb_sub(b, y, less);
+    index_at(d, i, &idx);
+    if (hn_kv_is(c->shift)) y = hn_kb_sub(b, y, c->shift);
+    if (c->exponent) y = hn_kb_math(b, HN_KMATH_EXP, y);
+    if (hn_kv_is(c->scale)) y = hn_kb_mul(b, y, c->scale);
+    if (hn_kv_is(c->less)) y = hn_kb_sub(b, y, c->less);
     hn_lower_forget(d->l);
     const hn_kv factor = affine(d, 1, &idx), bias = affine(d, 2, &idx);
     if (hn_kv_is(factor)) y = hn_kb_mul(b, y, factor);
     if (hn_kv_is(bias)) y = hn_kb_add(b, y, bias);
     hn_lower_seed(d->l, d->y, y);
     hn_lower_store(d->l, &idx, HN_KV_NONE);
-    hn_kb_end(b);
     hn_lower_forget(d->l);
+}
+
+static void store_line(line *d, change c)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    if (hn_kv_is(d->live)) hn_kb_if(b, d->live);
+    for (int e = 0; e < d->held; e++) {
+        if (hn_kv_is(d->inside[e])) hn_kb_if(b, d->inside[e]);
+        store_at(d, d->place[e], d->value[e], &c);
+        if (hn_kv_is(d->inside[e])) hn_kb_end(b);
+    }
+    if (!d->held) {
+        const hn_kv i = hn_kb_for(b, hn_kb_muli(b, d->first, d->lanes), d->n, (int64_t)d->lanes * (d->along ? d->threads : d->threads / COLUMNS));
+        store_at(d, i, element(d, i), &c);
+        hn_kb_end(b);
+    }
+    if (hn_kv_is(d->live)) hn_kb_end(b);
 }
 
 static void softmax_line(line *d)
@@ -170,8 +280,8 @@ static void softmax_line(line *d)
     hn_kb *b = hn_lower_kb(d->l);
     const hn_kv top = total(d, HN_KOP_MAX, -__builtin_inf(), as_is, HN_KV_NONE);
     const hn_kv sum = total(d, HN_KOP_ADD, 0, exp_off, top);
-    if (d->r->root->op == HN_OP_softmax) store_line(d, top, hn_kb_div(b, hn_kb_like(b, sum, 1), sum), HN_KV_NONE, true);
-    else store_line(d, top, HN_KV_NONE, hn_kb_math(b, HN_KMATH_LOG, sum), false);
+    if (d->r->root->op == HN_OP_softmax) store_line(d, (change){ top, hn_kb_div(b, hn_kb_like(b, sum, 1), sum), HN_KV_NONE, true });
+    else store_line(d, (change){ top, HN_KV_NONE, hn_kb_math(b, HN_KMATH_LOG, sum), false });
 }
 
 static void normalised_line(line *d)
@@ -182,7 +292,7 @@ static void normalised_line(line *d)
     if (d->r->root->op == HN_OP_layer_norm) mean = hn_kb_div(b, total(d, HN_KOP_ADD, 0, as_is, HN_KV_NONE), count);
     const hn_kv var = hn_kb_div(b, total(d, HN_KOP_ADD, 0, squared_off, mean), count);
     const hn_kv root = hn_kb_sqrt(b, hn_kb_add(b, var, hn_kb_like(b, var, hn_attr_f(d->r->root, "eps"))));
-    store_line(d, mean, hn_kb_div(b, hn_kb_like(b, root, 1), root), HN_KV_NONE, false);
+    store_line(d, (change){ mean, hn_kb_div(b, hn_kb_like(b, root, 1), root), HN_KV_NONE, false });
 }
 
 static void reduced_line(line *d)
@@ -199,19 +309,46 @@ static void reduced_line(line *d)
     hn_kb_end(b);
 }
 
+/* Opens the block. Threads past the last line of a strip repeat it, and store nothing. */
+static void open_block(line *d)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    hn_symtab *syms = d->r->g->syms;
+    const int dense = hn_loops_dense_axis(d->x);
+    const uint32_t outer = hn_loops_all(d->x) & ~(1u << d->axis) & ~(1u << dense);
+    hn_dim blocks = hn_loops_extent(d->r, d->x, outer);
+    if (d->along) {
+        const hn_kv rows = hn_lower_dim(d->l, blocks), row = hn_kb_grid(b, 0, hn_kb_ext(b, rows, 1));
+        d->first = d->tid = hn_kb_threads(b, 0, d->threads);
+        hn_loops_split(d->l, d->x, outer, row, d->at);
+        d->live = HN_KV_NONE;
+        return;
+    }
+    const hn_dim strips = hn_dim_ceildiv(syms, d->x->type.dim[dense], COLUMNS);
+    blocks = hn_dim_mul(syms, blocks, strips);
+    const hn_kv all = hn_lower_dim(d->l, blocks), wide = hn_lower_dim(d->l, strips), extent = hn_lower_dim(d->l, d->x->type.dim[dense]);
+    const hn_kv block = hn_kb_grid(b, 0, hn_kb_ext(b, all, 1));
+    d->tid = hn_kb_threads(b, 0, d->threads);
+    d->tx = hn_kb_imod(b, d->tid, hn_kb_i(b, COLUMNS));
+    d->first = hn_kb_idiv(b, d->tid, hn_kb_i(b, COLUMNS));
+    const hn_kv column = hn_kb_add(b, hn_kb_muli(b, hn_kb_imod(b, block, wide), COLUMNS), d->tx);
+    d->live = hn_kb_lt(b, column, extent);
+    hn_loops_split(d->l, d->x, outer, hn_kb_idiv(b, block, wide), d->at);
+    d->at[dense] = hn_kb_min(b, column, hn_kb_addi(b, extent, -1));
+}
+
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "line_float_block__cuda");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
-    line d = { .l = l, .r = r, .x = hn_in(r->root, 0), .y = r->root->out[0], .axis = axis_of(r), .threads = (int)p[P_THREADS] };
+    line d = { .l = l, .r = r, .x = hn_in(r->root, 0), .y = r->root->out[0], .axis = axis_of(r), .threads = (int)p[P_THREADS],
+               .along = is_along(r), .lanes = lanes_of(r, p[P_THREADS]), .held = held_of(r, p[P_THREADS]) };
     d.t = hn_lower_compute_type(d.y->type.dtype);
     d.n = hn_lower_dim(l, d.x->type.dim[d.axis]);
-    if (d.threads > 32) d.part = hn_kb_shared(b, "part", d.t, d.threads / 32);
-    const uint32_t outer = hn_loops_all(d.x) & ~(1u << d.axis);
-    const hn_kv rows = hn_lower_dim(l, hn_loops_extent(r, d.x, outer)), row = hn_kb_grid(b, 0, hn_kb_ext(b, rows, 1));
-    d.tid = hn_kb_threads(b, 0, d.threads);
-    hn_loops_split(l, d.x, outer, row, d.at);
+    if (d.threads > 32) d.part = hn_kb_shared(b, "part", d.t, d.along ? d.threads / 32 : d.threads);
+    open_block(&d);
+    if (d.held) hold(&d);
     if (reduction(r->root->op) >= 0) reduced_line(&d);
     else if (is_softmax(r->root->op)) softmax_line(&d);
     else normalised_line(&d);
@@ -221,6 +358,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_line_float_block__cuda = {
-    .name = "line_float_block__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .name = "line_float_block__cuda", .rev = 2, .arch = HN_ARCH_SM,
     .fits = fits, .space = space, .cost = cost, .emit = emit,
 };
