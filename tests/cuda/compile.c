@@ -98,6 +98,7 @@ TEST(nvrtc_matrix_units)
          "in x f16[1,64,56,56]  const w f16[64,64,3,3]  const b f16[64]  in r f16[1,64,56,56]\ny = conv(x, w, b) {pad_begin=[1,1], "
          "pad_end=[1,1]}  s = add(y, r)  z = relu(s)\nout z",
          "in x f16[1,3,224,224]  const w f16[64,3,7,7]\ny = conv(x, w) {pad_begin=[3,3], pad_end=[3,3], stride=[2,2]}\nout y",
+         "in x f16[1,96,56,56]  const w f16[96,1,7,7]\ny = conv(x, w) {group=96, pad_begin=[3,3], pad_end=[3,3]}\nout y",
          "in x f16[8,512,7,7]  const w f16[2048,512,1,1]\ny = conv(x, w)\nout y",
          "in q f16[1,12,128,64]  in k f16[1,12,128,64]  in v f16[1,12,128,64]\ny = attention(q, k, v)\nout y",
          "sym s [1,512,1024]\nin q bf16[1,8,s,128]  in k bf16[1,2,s,128]  in v bf16[1,2,s,128]\ny = attention(q, k, v) {causal=upper_left}\n"

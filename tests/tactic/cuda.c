@@ -130,3 +130,19 @@ TEST(gpu_half_attention)
                                         "y = attention(q, k, v) {causal=upper_left}\nout y",
                                 .root = "attention", .tol = 2e-3, .sym = 35, .n_point = 3 });
 }
+
+TEST(gpu_depthwise)
+{
+    static const int c[] = { 1, 6, 8, 20 }, k[] = { 3, 5, 1, 7 };
+    for (int i = 0; i < 4; i++) {
+        every(t, hn_arena_printf(t->arena, "in x f32[2,%d,9,11]  in w f32[%d,1,%d,3]  in b f32[%d]\ny = conv(x, w, b) {group=%d, pad_begin=[1,1], "
+                                 "pad_end=[2,1]}  z = relu(y)\nout z", c[i], c[i], k[i], c[i], c[i]), "conv", "acdb", 0);
+        every(t, hn_arena_printf(t->arena, "in x f16[1,%d,12,13]  in w f16[%d,1,3,%d]\ny = conv(x, w) {group=%d, stride=[2,2], pad_begin=[0,3], "
+                                 "pad_end=[0,3]}\nout y", c[i], c[i], k[i], c[i]), "conv", "acdb", 1e-3);
+    }
+    every(t, "in x f32[1,8,15,14]  in w f32[8,1,3,3]\ny = conv(x, w) {group=8, dilation=[2,3], pad_begin=[2,3], pad_end=[2,3]}\nout y", "conv",
+          "acdb", 0);
+    every(t, "in x f16[2,8,21]  in w f16[8,1,5]\ny = conv(x, w) {group=8, pad_begin=[2], pad_end=[2]}\nout y", "conv", "acb", 1e-3);
+    fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f32[1,8,n,n]  in w f32[8,1,3,3]\ny = conv(x, w) {group=8, pad_begin=[1,1], "
+                                        "pad_end=[1,1]}\nout y", .root = "conv", .layout = "acdb", .tol = 1e-5, .sym = 9, .n_point = 4 });
+}
