@@ -146,3 +146,15 @@ TEST(gpu_depthwise)
     fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f32[1,8,n,n]  in w f32[8,1,3,3]\ny = conv(x, w) {group=8, pad_begin=[1,1], "
                                         "pad_end=[1,1]}\nout y", .root = "conv", .layout = "acdb", .tol = 1e-5, .sym = 9, .n_point = 4 });
 }
+
+TEST(gpu_half_transposed_convolutions)
+{
+    static const char *const layout[] = { NULL, "acdb" };
+    for (int i = 0; i < 2; i++) {
+        every(t, "in x f16[2,16,3,5]  in w f16[16,24,2,2]  in b f16[24]\ny = conv_transpose(x, w, b) {stride=[2,2]}  z = relu(y)\nout z",
+              "conv_transpose", layout[i], 1e-3);
+        every(t, "in x f16[1,9,4,3]  in w f16[9,5,3,1]\ny = conv_transpose(x, w) {stride=[3,1]}\nout y", "conv_transpose", layout[i], 1e-3);
+    }
+    every(t, "in x bf16[1,8,4,4]  in w bf16[8,8,3,3]\ny = conv_transpose(x, w) {stride=[2,2], pad_begin=[1,1], pad_end=[1,1]}\nout y",
+          "conv_transpose", NULL, 6e-3);
+}

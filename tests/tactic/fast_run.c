@@ -511,7 +511,7 @@ void fast_every(hn_test *t, const fast_case *c)
     for (int k = 0; k < n * hn_tactic_count(); k++) {
         const hn_target *g = &tg[k % n];
         const hn_tactic_def *td = hn_tactic_at(k / n);
-        if (!hn_tactic_serves(td, g) || td->fits(&f.r, g) != HN_FIT_YES) continue;
+        if (!hn_tactic_serves(td, g) || td->library || td->fits(&f.r, g) != HN_FIT_YES) continue; /* a library's code is its own */
         q->n = hn_tactic_points(td, &f.r, g, /* pins= */ NULL, MAX_POINTS, q->p, q->ns);
         const int tries = HN_MIN(q->n, c->n_point ? c->n_point : 3);
         for (int i = 0; i < tries; i++)

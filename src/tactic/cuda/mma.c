@@ -252,9 +252,10 @@ static void store_run(const hn_mma *d, const run *x)
 static int run_lanes(const hn_mma *d)
 {
     const int most = d->r->g->n_node > MANY_NODES ? 4 : 8;
-    if (!hn_dim_is_const(d->n) || hn_loops_dense_axis(d->y) != d->n_axis) return 1;
+    const hn_dim together = d->run ? d->run : d->n;
+    if (!hn_dim_is_const(together) || hn_loops_dense_axis(d->y) != d->n_axis) return 1;
     for (int v = most; v > 1; v /= 2)
-        if (d->n % v == 0) return v;
+        if (together % v == 0) return v;
     return 1;
 }
 

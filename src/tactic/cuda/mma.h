@@ -37,6 +37,7 @@ typedef struct hn_mma {
     hn_mma_operand a, b;
     const hn_value *y, *bias; /* bias: one element an n of all groups, or NULL */
     int n_axis;               /* of y: along which n runs */
+    hn_dim run;               /* n that lie together there, again and again; 0: all of them */
     void *user;
     void (*index)(void *user, hn_lower *l, hn_kv g, hn_kv m, hn_kv n, hn_kv *at); /* into y */
 } hn_mma;

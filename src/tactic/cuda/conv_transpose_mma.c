@@ -1,0 +1,238 @@
+/* Transposed convolutions whose taps do not overlap (stride as long as the kernel, no padding) on a GPU's matrix units: each pixel of
+ * the image makes a tile of the result of its own. m are pixels of the image, n taps by output channels, channels fastest, k input
+ * channels. Weights are stored [n][k] when building. */
+#include "tactic/cpu/loops.h"
+#include "tactic/cuda/mma.h"
+
+#include <string.h>
+
+enum { MAX_SLOT = 16 };
+
+typedef struct image {
+    hn_lower *l;
+    const hn_region *r;
+    const hn_value *x, *w, *bias, *y;
+    hn_dtype type;
+    int64_t channels, columns, taps, row; /* in, out; row: elements of a row of packed weights */
+    hn_kv base[MAX_SLOT], live[MAX_SLOT], w_base[MAX_SLOT], w_live[MAX_SLOT];
+} image;
+
+static void image_of(const hn_region *r, image *c)
+{
+    *c = (image){ .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0], .taps = 1 };
+    c->type = c->w->type.dtype;
+    c->channels = c->w->type.dim[0];
+    c->columns = c->w->type.dim[1];
+    for (int a = 2; a < c->w->type.rank; a++) c->taps *= c->w->type.dim[a];
+    const int elems = hn_mma_elems(c->type);
+    c->row = (c->channels + elems - 1) / elems * elems;
+}
+
+static bool all_are(const hn_node *n, const char *name, int64_t value)
+{
+    int count;
+    const int64_t *list = hn_attr_is(n, name, &count);
+    for (int i = 0; i < count; i++)
+        if (list[i] != value) return false;
+    return true;
+}
+
+/* No two taps of different pixels meet, and none is cut off. */
+static bool is_apart(const hn_node *n)
+{
+    int count;
+    const int64_t *stride = hn_attr_is(n, "stride", &count);
+    const hn_value *w = hn_in(n, 1);
+    for (int s = 0; s < w->type.rank - 2; s++)
+        if (w->type.dim[s + 2] != (s < count ? stride[s] : 1)) return false;
+    return hn_attr_i(n, "group") == 1 && all_are(n, "pad_begin", 0) && all_are(n, "pad_end", 0) && all_are(n, "out_pad", 0) &&
+           all_are(n, "dilation", 1);
+}
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    const hn_node *n = r->root;
+    if (n->op != HN_OP_conv_transpose) return HN_FIT_OP;
+    const hn_value *w = hn_in(n, 1);
+    const hn_dtype d = hn_in(n, 0)->type.dtype;
+    if ((d != HN_F16 && d != HN_BF16) || w->type.dtype != d || hn_lower_compute_type(n->out[0]->type.dtype) != HN_F32 || !hn_lower_can(r, n))
+        return HN_FIT_DTYPE;
+    for (int a = 0; a < w->type.rank; a++)
+        if (!hn_dim_is_const(w->type.dim[a])) return HN_FIT_SYMBOLIC;
+    const int operand = hn_region_operand(r, w);
+    if (operand < 0 || !r->data[operand]) return HN_FIT_NOT_CONST;
+    if (!hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
+    return is_apart(n) ? HN_FIT_YES : HN_FIT_SHAPE;
+}
+
+static bool is_copied(const image *c)
+{
+    return hn_region_operand(c->r, c->x) >= 0 && hn_loops_unblocked(c->x) && hn_loops_dense_axis(c->x) == 1 &&
+           c->channels % hn_mma_elems(c->type) == 0;
+}
+
+static uint32_t pixel_axes(const hn_value *v)
+{
+    return hn_loops_all(v) & ~2u;
+}
+
+static void size_of(const hn_region *r, hn_mma_size *ret)
+{
+    image c;
+    hn_work w;
+    image_of(r, &c);
+    hn_region_work(r, &w);
+    *ret = (hn_mma_size){ .type = c.type, .groups = 1, .n = (double)(c.taps * c.columns), .k = (double)c.channels, .bytes = w.bytes,
+                          .m = (double)hn_region_opt(r, hn_loops_extent(r, c.x, pixel_axes(c.x))), .computed = { !is_copied(&c), false } };
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    (void)r, (void)t;
+    hn_mma_space(ret);
+}
+
+static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_mma_size s;
+    size_of(r, &s);
+    return hn_mma_legal(t, &s, p);
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    hn_mma_size s;
+    size_of(r, &s);
+    return hn_mma_cost(t, &s, p);
+}
+
+/* ---- operands ---- */
+static hn_kv pixels(const image *c)
+{
+    return hn_lower_dim(c->l, hn_loops_extent(c->r, c->x, pixel_axes(c->x)));
+}
+
+static void begin_x(void *user, int slot, hn_kv g, hn_kv m)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv at[HN_MAX_RANK];
+    (void)g;
+    hn_loops_split(c->l, c->x, pixel_axes(c->x), m, at);
+    at[1] = hn_kb_i(b, 0);
+    c->base[slot] = hn_loops_place(c->l, c->x, at);
+    c->live[slot] = hn_kb_lt(b, m, pixels(c));
+}
+
+static hn_kv place_x(void *user, int slot, hn_kv k, hn_kv *ok)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    *ok = hn_kb_and(b, c->live[slot], hn_kb_lt(b, k, hn_kb_i(b, c->channels)));
+    return hn_kb_add(b, c->base[slot], k);
+}
+
+static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv at[HN_MAX_RANK];
+    hn_kidx idx;
+    (void)g;
+    hn_loops_split(c->l, c->x, pixel_axes(c->x), m, at);
+    at[1] = k;
+    hn_kidx_init(&idx, c->x->type.rank, at);
+    hn_kidx_vector(&idx, 1, elems);
+    const hn_kv on = hn_kb_and(b, hn_kb_tail_mask(b, k, hn_kb_i(b, c->channels), elems), hn_kb_splat(b, ok, elems));
+    const hn_kv x = hn_kb_splat(b, hn_lower_value(c->l, c->x, &idx, on), elems);
+    return hn_kb_select(b, on, x, hn_kb_like(b, x, 0));
+}
+
+static void begin_w(void *user, int slot, hn_kv g, hn_kv n)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    (void)g;
+    c->w_live[slot] = hn_kb_lt(b, n, hn_kb_i(b, c->taps * c->columns));
+    c->w_base[slot] = hn_kb_muli(b, n, c->row);
+}
+
+static hn_kv place_w(void *user, int slot, hn_kv k, hn_kv *ok)
+{
+    image *c = user;
+    hn_kb *b = hn_lower_kb(c->l);
+    *ok = hn_kb_and(b, c->w_live[slot], hn_kb_lt(b, k, hn_kb_i(b, c->row)));
+    return hn_kb_add(b, c->w_base[slot], k);
+}
+
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
+{
+    (void)t, (void)p, (void)i, (void)dg;
+    image c;
+    image_of(r, &c);
+    const uint8_t *src = r->data[hn_region_operand(r, c.w)]->at;
+    const size_t size = (size_t)hn_dtype_bits(c.type) / 8;
+    uint8_t *at = dst;
+    for (int64_t n = 0; n < c.taps * c.columns; n++)
+        for (int64_t k = 0; k < c.row; k++, at += size) {
+            const int64_t tap = n / c.columns, column = n % c.columns;
+            if (k < c.channels) memcpy(at, src + (size_t)((k * c.columns + column) * c.taps + tap) * size, size);
+            else memset(at, 0, size);
+        }
+    return HONE_OK;
+}
+
+/* ---- the kernel ---- */
+static void index_y(void *user, hn_lower *l, hn_kv g, hn_kv m, hn_kv n, hn_kv *at)
+{
+    const image *c = user;
+    hn_kb *b = hn_lower_kb(l);
+    (void)g;
+    hn_loops_split(l, c->x, pixel_axes(c->x), m, at);
+    at[1] = hn_kb_imod(b, n, hn_kb_i(b, c->columns));
+    hn_kv tap = hn_kb_idiv(b, n, hn_kb_i(b, c->columns));
+    for (int a = c->x->type.rank - 1; a >= 2; a--) {
+        const hn_kv taps = hn_kb_i(b, c->w->type.dim[a]);
+        at[a] = hn_kb_add(b, hn_kb_mul(b, at[a], taps), hn_kb_imod(b, tap, taps));
+        tap = hn_kb_idiv(b, tap, taps);
+    }
+}
+
+static void start(void *user, hn_lower *l, int which, hn_mma *d)
+{
+    image *c = user;
+    c->l = l;
+    d->type = c->type;
+    d->groups = 1;
+    d->m = hn_loops_extent(c->r, c->x, pixel_axes(c->x));
+    d->n = c->taps * c->columns;
+    d->run = c->columns;
+    d->k = c->channels;
+    d->y = c->y;
+    d->bias = c->bias;
+    d->n_axis = 1;
+    d->user = c;
+    d->index = index_y;
+    if (which) return;
+    d->a = (hn_mma_operand){ .user = c, .buf = is_copied(c) ? hn_lower_in(l, hn_region_operand(c->r, c->x)) : -1,
+                             .row_fast = hn_loops_dense_axis(c->x) != 1, .begin = begin_x, .place = place_x, .chunk = chunk_x };
+    d->b = (hn_mma_operand){ .user = c, .buf = hn_lower_blob(l, 0, c->type), .begin = begin_w, .place = place_w };
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    image c;
+    image_of(r, &c);
+    const hn_mma_maker how = { .user = &c, .start = start, .name = "conv_transpose_half_mma__cuda" };
+    const hn_blob blob = { .operand = hn_region_operand(r, c.w),
+                           .recipe = hn_arena_printf(ret->arena, "conv_transpose_mma_k%lld", (long long)c.row),
+                           .bytes = (size_t)hn_dtype_bytes(c.type, c.taps * c.columns * c.row) };
+    if (!hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+    return hn_mma_emit(&how, r, t, p, ret, dg);
+}
+
+const hn_tactic_def hn_tactic_conv_transpose_half_mma__cuda = {
+    .name = "conv_transpose_half_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+};
