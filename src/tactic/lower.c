@@ -36,6 +36,8 @@ static bool readable(hn_dtype t)
 int hn_lower_lanes(const hn_target *t, hn_dtype dtype)
 {
     const int bytes = hn_dtype_bits(hn_lower_compute_type(dtype)) / 8;
+    /* a GPU's lanes are registers of their own, but memory moves in whole vectors */
+    if (t->arch == HN_ARCH_SM && hn_dtype_bits(dtype) == 16) return t->vec_bytes / 2;
     const int lanes = t->vec_bytes / HN_MAX(bytes, 4);
     return HN_MAX(lanes, 1);
 }

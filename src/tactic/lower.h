@@ -71,7 +71,7 @@ bool hn_lower_is_pointwise(const hn_node *n);
 bool hn_lower_is_view(const hn_node *n);
 /** True when every node but `root` is pointwise or a foldable view, over dtypes that lowering knows. */
 bool hn_lower_can(const hn_region *r, const hn_node *root);
-/** Vector lanes for a dtype on a target: vec_bytes over the compute type's size. */
+/** Vector lanes for a dtype on a target: vec_bytes over the compute type's size, on a GPU over that of halves as stored. */
 int hn_lower_lanes(const hn_target *t, hn_dtype dtype);
 
 /** An index over a rank-n space from loop variables; all scalar, lanes 1. */

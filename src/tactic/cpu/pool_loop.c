@@ -34,7 +34,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
     enum { MOST = 4 };
     const hn_dtype x = hn_lower_compute_type(r->root->out[0]->type.dtype);
-    const int64_t wide = channels_dense(r) ? hn_lower_lanes(t, x) : 1, most = t->vec_bytes * 8 / hn_dtype_bits(x);
+    const int64_t wide = channels_dense(r) ? hn_lower_lanes(t, r->root->out[0]->type.dtype) : 1, most = t->vec_bytes * 8 / hn_dtype_bits(x);
     int64_t lanes[MOST] = { 1, wide };
     int n = wide > 1 ? 2 : 1;
     for (int64_t w = wide * 2; wide > 1 && w <= most && n < MOST; w *= 2)
