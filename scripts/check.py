@@ -172,7 +172,7 @@ def stages(long):
         ("build-clang", compile_stage("clang")),
         ("unit-clang", unit_stage("clang", only=r"(base|core|ir|op|kir|memplan|engine|runtime).*")),
         ("models", script_stage([sys.executable, "tests/zoo/run.py", "--set", "smoke"])),
-        ("conformance", script_stage([sys.executable, "tests/conformance/run.py", "--ways", "default"])),
+        ("conformance", script_stage([sys.executable, "tests/conformance/run.py", "--ways", "default,open"])),
         ("examples", script_stage([sys.executable, "tests/examples/run.py"])),
     ]
     if long:

@@ -7,7 +7,7 @@
 
 static bool may_stretch(const hn_node *n)
 {
-    return n->op == HN_OP_broadcast || (hn_op_of(n)->traits & HN_TRAIT_POINTWISE);
+    return n->op == HN_OP_broadcast || n->op == HN_OP_matmul || n->op == HN_OP_matmul_int || (hn_op_of(n)->traits & HN_TRAIT_POINTWISE);
 }
 
 /* Trailing axes of the operands that do not broadcast; -1: none does. */

@@ -69,13 +69,13 @@ static hn_value *window_mask(hn_im_call *c, const positions *p, int64_t left, in
 static hn_value *lengthen(hn_im_call *c, hn_value *mask, hn_dim keys)
 {
     hn_dim none[HN_MAX_RANK] = { 0 }, more[HN_MAX_RANK] = { 0 };
+    hn_symtab *t = hn_im_syms(c);
     int64_t known;
     if (!mask || mask->type.rank < 1) return mask;
     const int last = mask->type.rank - 1;
-    more[last] = hn_im_dsub(c, keys, mask->type.dim[last]);
-    /* Extents that cannot be told apart are taken to fit; 1 broadcasts. */
-    if (!hn_dim_known(hn_im_syms(c), more[last], &known) || known <= 0 || mask->type.dim[last] == 1)
-        return mask;
+    const hn_dim own = mask->type.dim[last], lack = hn_im_dsub(c, keys, own);
+    if (own == 1 || (hn_dim_known(t, lack, &known) && known <= 0)) return mask;
+    more[last] = hn_dim_select(t, hn_dim_eq(t, own, 1), 0, hn_dim_max(t, lack, 0)); /* 1 broadcasts */
     hn_value *fill =
         mask->type.dtype == HN_BOOL ? hn_im_const_bool(c, false) : hn_im_like_f(c, mask, -INFINITY);
     return hn_b2(c->b, HN_OP_pad, mask, fill,
@@ -90,10 +90,26 @@ typedef struct attend {
     int causal;            /* as the op's */
 } attend;
 
+/* Axes of which only the run shows whether they are 1 or the scores' own, made the latter. */
+static hn_value *settled_mask(hn_im_call *c, const attend *a)
+{
+    hn_dim dim[4];
+    bool open = false;
+    if (!a->q || !a->k || !a->mask || a->mask->type.rank > 4) return a->mask;
+    const hn_dim whole[4] = { a->q->type.dim[0], a->q->type.dim[1], a->q->type.dim[2], a->k->type.dim[2] };
+    const int rank = a->mask->type.rank;
+    for (int i = 0; i < rank; i++) {
+        const hn_dim own = a->mask->type.dim[i], want = whole[4 - rank + i];
+        dim[i] = hn_dim_is_const(own) ? own : want;
+        open |= dim[i] != own;
+    }
+    return open ? hn_broadcast_to(c->b, a->mask, rank, dim) : a->mask;
+}
+
 static hn_value *attention_op(hn_im_call *c, const attend *a)
 {
     hn_node *n = hn_build(
-        c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, a->mask },
+        c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, settled_mask(c, a) },
         HN_ATTRS_ARG(HN_A_F("scale", a->scale), HN_A_I("causal", a->causal), HN_A_F("softcap", a->softcap)),
         1);
     return n ? n->out[0] : NULL;

@@ -40,9 +40,17 @@ hone_status hn_im_on_matmul(hn_im_call *c)
     return hn_im_ret(c, hn_im_matmul_numpy(c, c->in[0], c->in[1]));
 }
 
+/* A vector of open length is one zero point for all, or one each: the run shows which. */
+static hn_value *zero_for(hn_im_call *c, hn_value *zero, hn_dim lanes)
+{
+    if (!zero || zero->type.rank != 1 || hn_dim_is_const(zero->type.dim[0]) || zero->type.dim[0] == lanes) return zero;
+    return hn_broadcast_to(c->b, zero, 1, &lanes);
+}
+
 static hn_value *multiply_int(hn_im_call *c, hn_value *a, hn_value *b, void *user)
 {
-    hn_value **zero = user;
+    hn_value **given = user;
+    hn_value *zero[2] = { zero_for(c, given[0], a->type.dim[a->type.rank - 2]), zero_for(c, given[1], b->type.dim[b->type.rank - 1]) };
     const int n = zero[1] ? 4 : zero[0] ? 3 : 2;
     hn_node *r =
         hn_build(c->b, HN_OP_matmul_int, n, (hn_value *[]){ a, b, zero[0], zero[1] }, HN_NO_ATTRS, 1);

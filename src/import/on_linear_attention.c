@@ -45,7 +45,11 @@ static hone_status read_linear(hn_im_call *c, linear *l)
     if (!l->q || !l->k || !l->v) return c->b->status;
     if (decay)
         l->decay = split(c, decay, l->hk); /* one a head, or one a key dimension: the split yields either */
-    if (beta) l->beta = split(c, beta, hn_dim_is_const(beta->type.dim[2]) ? beta->type.dim[2] : l->hk);
+    if (beta) {
+        const hn_dim each[3] = { beta->type.dim[0], beta->type.dim[1], l->hk };
+        if (!hn_dim_is_const(beta->type.dim[2])) beta = hn_broadcast_to(c->b, beta, 3, each); /* the run shows whether it is 1 */
+        l->beta = beta ? split(c, beta, beta->type.dim[2]) : NULL;
+    }
     HN_TRY(c->dg->code);
     int64_t d;
     if (l->scale == 0) {
@@ -76,7 +80,7 @@ static hn_value *step(hn_im_call *c, const linear *l, hn_value *t, hn_value **st
         row = hn_im_binary(c, HN_OP_mul, beta, hn_im_binary(c, HN_OP_sub, row, known));
     }
     s = hn_im_binary(c, HN_OP_add, s, hn_im_binary(c, HN_OP_mul, key, row));
-    *state = s;
+    *state = s = s ? hn_reshape(c->b, s, 4, l->state->type.dim) : NULL; /* what is carried keeps its extents */
     if (!s) return NULL;
     /* Query heads read in groups: [b,hk,group,d] x [b,hk,d,dv]. */
     const hn_dim grouped[4] = { q->type.dim[0], l->hk, l->hq / l->hk, q->type.dim[2] };

@@ -178,6 +178,14 @@ static hn_value *x_of_dir(hn_builder *b, const hn_node *n, int i, int d, hn_dtyp
     return v ? x_cast(b, x_squeeze(b, hn_slice(b, v, 0, d, 1), 0), t) : NULL;
 }
 
+/* The same with the extents that inference promised, so that what is carried keeps its own. */
+static hn_value *x_shaped(hn_builder *b, const hn_node *n, int i, int d, hn_dtype t, hn_dim rows, hn_dim columns)
+{
+    const hn_dim dim[2] = {rows, columns};
+    hn_value *v = x_of_dir(b, n, i, d, t);
+    return v ? hn_reshape(b, v, v->type.rank, dim) : NULL;
+}
+
 /* Wb + Rb, except the candidate's Rb of a gru that resets after the product: that one goes to r_bias. */
 static hn_value *x_bias(hn_builder *b, cell *c, hn_value *both)
 {
@@ -199,20 +207,22 @@ static cell x_cell(hn_builder *b, const hn_node *n, const rnn_spec *s, int d)
 
     c.h = hn_out(n, 0)->type.dim[3];
     const hn_dim state[2] = {c.batch, c.h}, column[2] = {c.batch, 1};
-    c.xw = x_matmul(b, x_up(b, hn_in(n, RNN_X)), x_of_dir(b, n, RNN_W, d, t), false, true);
-    c.r = x_of_dir(b, n, RNN_R, d, t);
+    const hn_dim gates = x_dmul(b, c.h, s->n_gate), inputs = hn_in(n, RNN_W)->type.dim[2];
+    c.xw = x_matmul(b, x_up(b, hn_in(n, RNN_X)), x_shaped(b, n, RNN_W, d, t, gates, inputs), false, true);
+    c.r = x_shaped(b, n, RNN_R, d, t, gates, c.h);
     if (s->op == HN_OP_gru && !s->linear_before_reset) {
         c.r_cand = x_part(b, &c, c.r, 0, 2, 1);
         c.r = x_part(b, &c, c.r, 0, 0, 2);
     }
-    hn_value *bias = x_bias(b, &c, x_of_dir(b, n, RNN_B, d, t)), *p = x_of_dir(b, n, RNN_P, d, t);
+    hn_value *bias = x_bias(b, &c, x_shaped(b, n, RNN_B, d, t, x_dmul(b, gates, 2), 0));
+    hn_value *p = x_shaped(b, n, RNN_P, d, t, x_dmul(b, c.h, 3), 0);
     if (bias) c.xw = x_add(b, c.xw, bias);
     for (int k = 0; p && k < 3; k++)
         c.peep[k] = x_part(b, &c, p, 0, k, 1);
     if (hn_in(n, RNN_LENS)) c.lens = hn_reshape(b, x_cast(b, hn_in(n, RNN_LENS), HN_I64), 2, column);
-    c.h0 = hn_in(n, RNN_H0) ? x_of_dir(b, n, RNN_H0, d, t) : x_full(b, t, 2, state, 0);
+    c.h0 = hn_in(n, RNN_H0) ? x_shaped(b, n, RNN_H0, d, t, c.batch, c.h) : x_full(b, t, 2, state, 0);
     if (s->op == HN_OP_lstm)
-        c.c0 = hn_in(n, RNN_C0) ? x_of_dir(b, n, RNN_C0, d, t) : x_full(b, t, 2, state, 0);
+        c.c0 = hn_in(n, RNN_C0) ? x_shaped(b, n, RNN_C0, d, t, c.batch, c.h) : x_full(b, t, 2, state, 0);
     return c;
 }
 

@@ -45,6 +45,9 @@ int hn_lower_blob(hn_lower *l, int blob, hn_dtype t);
 void hn_lower_fault(hn_lower *l, const hn_node *node, int axis, hn_kv i, hn_kv bad, hn_kv extent);
 /** A dim as an i64 value (constants fold; symbols become arguments; expressions become arguments of their own). */
 hn_kv hn_lower_dim(hn_lower *l, hn_dim d);
+/** Place `at` along an axis of the result in an operand whose extent is `own` where the result's is `whole`: 0 where that is 1,
+ * which the run may show. (The plan checks that it is nothing else.) */
+hn_kv hn_lower_stretch(hn_lower *l, hn_kv at, hn_dim own, hn_dim whole);
 /** Row-major physical strides in elements of a value under its layout, one per layout entry, as i64 values. */
 void hn_lower_strides(hn_lower *l, const hn_value *v, hn_kv *ret);
 

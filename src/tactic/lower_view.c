@@ -44,10 +44,23 @@ static bool may_be_one(const hn_lower *l, hn_dim d)
     return lo <= 1 && hi >= 1;
 }
 
+/* 0 where the extent is 1, else 1. */
+static hn_kv more_than_one(hn_lower *l, hn_dim own)
+{
+    return hn_kb_sub(l->b, hn_kb_min(l->b, hn_lower_dim(l, own), hn_kb_i(l->b, 2)), hn_kb_i(l->b, 1));
+}
+
+hn_kv hn_lower_stretch(hn_lower *l, hn_kv at, hn_dim own, hn_dim whole)
+{
+    if (own == whole) return at;
+    if (own == 1) return hn_kb_i(l->b, 0);
+    return hn_dim_is_const(own) || !may_be_one(l, own) ? at : hn_kb_mul(l->b, at, more_than_one(l, own));
+}
+
 /* An extent that the run may show to be 1: the index, or 0 then. (The plan checks that it is nothing else.) */
 static void stretch_axis(hn_lower *l, hn_kidx *dst, int a, const hn_kidx *src, int s, hn_dim own)
 {
-    const hn_kv more = hn_kb_sub(l->b, hn_kb_min(l->b, hn_lower_dim(l, own), hn_kb_i(l->b, 2)), hn_kb_i(l->b, 1)); /* 0 or 1 */
+    const hn_kv more = more_than_one(l, own);
     const bool lanes = src->lanes > 1 && (hn_kv_is(src->vec[s]) || src->step[s]);
     hn_kv at = hn_kidx_axis(l, src, s);
     if (!lanes) at = src->at[s];

@@ -1,6 +1,8 @@
 /* Whole builds of small graphs: what the engine computes is what evaluation computes. */
-#include "harness.h"
 #include <stdio.h>
+
+#include "base/os.h"
+#include "harness.h"
 #include "run_graph.h"
 
 TEST(pointwise_chain)
@@ -72,6 +74,43 @@ TEST(products_by_constant_weights)
     static const char text[] = "sym n [1,40,64]\nin x f32[n,2,70]  const w f32[70,50]  const b f32[50]  in z f32[n,2,50]\n"
                                "m = matmul(x, w)  a = add(m, b)  r = relu(a)  q = add(r, z)\nout q";
     for (int64_t n = 1; n < 60; n += 9) hn_check_graph(text, &(hn_run_opts){ .sym = n, .measure = n == 1 });
+}
+
+/* Extents of the batch of each operand; the run shows which broadcast. */
+static void batches(const char *text, int64_t p, int64_t q, const char *fails)
+{
+    hn_diag dg = { 0 };
+    hn_tensor in[2] = { 0 };
+    hn_tdesc d[2] = { { .dtype = HN_F32, .rank = 3, .dim = { p, 3, 20 } }, { .dtype = HN_F32, .rank = 3, .dim = { q, 20, 7 } } };
+    hn_rng r;
+    hn_rng_init(&r, 3);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hn_tensor_init(&in[i], &d[i], &dg), &dg);
+        for (int64_t k = 0; k < hn_tensor_numel(&in[i]); k++) ((float *)in[i].data)[k] = (float)hn_rng_normal(&r);
+    }
+    hn_check_graph(text, &(hn_run_opts){ .in = in, .fails = fails });
+    for (int i = 0; i < 2; i++) hn_tensor_done(&in[i]);
+}
+
+TEST(batches_that_the_run_shows_to_broadcast)
+{
+    static const char product[] = "sym p\nsym q\nin x f32[p,3,20]  in y f32[q,20,7]\nm = matmul(x, y)  r = relu(m)\nout r";
+    static const char fixed[] = "sym q\nin x f32[5,3,20]  in y f32[q,20,7]\nm = matmul(x, y)\nout m";
+    static const struct {
+        int64_t p, q;
+    } fit[] = { { 5, 5 }, { 1, 5 }, { 5, 1 }, { 1, 1 }, { 0, 1 } };
+    for (int i = 0; i < HN_COUNT(fit); i++) batches(product, fit[i].p, fit[i].q, NULL);
+    batches(product, 5, 3, "does not broadcast");
+    batches(fixed, 5, 1, NULL);
+    batches(fixed, 5, 5, NULL);
+    batches(fixed, 5, 2, "does not broadcast");
+}
+
+TEST(transposed_convolutions_of_open_channels)
+{
+    static const char text[] = "sym c [1,3,64]\nsym m [1,3,64]\nin x f32[2,c,5]  in w f32[c,m,3]  in b f32[m]\n"
+                               "y = conv_transpose(x, w, b) {stride=[2], dilation=[1], pad_begin=[1], pad_end=[0]}  z = relu(y)\nout z";
+    for (int64_t n = 1; n < 12; n += 5) hn_check_graph(text, &(hn_run_opts){ .sym = n });
 }
 
 TEST(products_of_computed_operands)

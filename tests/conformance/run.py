@@ -7,7 +7,8 @@ program has failed; the program is started anew for the next one.
 
 Suites: Debian's libonnx-testdata (node cases and, for check-long and make conformance, its converted, operator and simple
 ones), and with --suite or $HONE_CONFORMANCE_DIR a newer set of node cases: a folder, an onnx wheel up to 1.22, or a tar.
-Ways: plain (graph passes that building needs alone, nothing fused), default, all (every tunable decision that is off by
+Ways: plain (graph passes that building needs alone, nothing fused), default, open (every extent of an input a symbol, where
+the model's ops allow it; build/conformance/open.json says where not, and why), all (every tunable decision that is off by
 default on). A case passes when it passes every way that is run.
 
 tests/conformance/expected*.txt list every case that does not pass: case<TAB>reason. A case that fails or skips and is
@@ -41,6 +42,7 @@ WAYS = {
     "plain": ["--route", "-core:passes=needed -region:chain=0 -region:epilogue=0 -region:reduce_epilogue=0 -region:prologue=0 "
               "-region:views=0 -layout:image=0 -plan:inplace=0"],
     "default": [],
+    "open": ["--open"],
     "all": ["--route", "-layout:image=2 -math:winograd=1 -region:copy_views=1 -region:recompute=1 -code:passes=full"],
 }
 
@@ -249,7 +251,7 @@ def main():
                     help="a newer set of node cases besides: a folder, an onnx wheel or a tar ($HONE_CONFORMANCE_DIR)")
     ap.add_argument("--only-suite", action="store_true", help="the newer set alone")
     ap.add_argument("--node", action="store_true", help="node cases alone")
-    ap.add_argument("--ways", default="plain,default,all", help="comma-separated (%(default)s)")
+    ap.add_argument("--ways", default=",".join(WAYS), help="comma-separated (%(default)s)")
     ap.add_argument("--only", metavar="TEXT", help="only cases whose name contains this")
     ap.add_argument("--quick", action="store_true", help="every third case")
     ap.add_argument("--program", type=pathlib.Path)
@@ -281,6 +283,28 @@ def main():
     return report(done, args, out, rest)
 
 
+OPEN = re.compile(r"(\d+) of (\d+) open(?:: (.*))?")
+
+
+def closed_extents(done):
+    """(extents, open ones, {case: why the first of its others is closed}) of the way "open"."""
+    n = n_open = 0
+    why = {}
+    for _, by_way in done:
+        for case, (verdict, reason) in by_way.get("open", {}).items():
+            m = OPEN.match(reason) if verdict == "pass" else None
+            if m:
+                n, n_open = n + int(m[2]), n_open + int(m[1])
+                if m[3]:
+                    why[case] = m[3]
+    return n, n_open, why
+
+
+def open_line(done):
+    n, n_open, why = closed_extents(done)
+    return f"Of {n} extents that the cases' models fix, {n_open} were open; {len(why)} cases need some of theirs known."
+
+
 def sort_out(got, listed):
     """{passed, failed, skipped}: what is listed is skipped, for the reason that the list gives."""
     out = {"passed": [], "failed": [], "skipped": []}
@@ -304,7 +328,8 @@ def suite_row(suite, by, lists):
 def docs_tables(done, lists):
     """Markdown: how many cases pass each way, and why the others are listed."""
     ways = [w for w in WAYS if all(w in by for _, by in done)]
-    out = ["| suite | cases | " + " | ".join(ways) + " | listed |", "|---|---|" + "---|" * (len(ways) + 1)]
+    out = [open_line(done), ""] if "open" in ways else []
+    out += ["| suite | cases | " + " | ".join(ways) + " | listed |", "|---|---|" + "---|" * (len(ways) + 1)]
     why = {}
     for suite, by in done:
         out.append(suite_row(suite, by, lists))
@@ -352,6 +377,9 @@ def report(done, args, out, rest):
         if whole and share < MINIMUM:
             complaints.append(f"only {share:.1%} pass; at least {MINIMUM:.0%} must")
     (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    if any("open" in by_way for _, by_way in done):
+        (out / "open.json").write_text(json.dumps(closed_extents(done)[2], indent=1) + "\n")
+        print(open_line(done))
     if args.write_docs:
         write_docs(done, lists)
     elif whole and not args.no_list and not rest and set(args.ways.split(",")) == set(WAYS):

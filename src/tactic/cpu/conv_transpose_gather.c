@@ -17,24 +17,19 @@ typedef struct tc {
     const hn_region *r;
     const hn_value *x, *w, *bias, *y;
     hn_loops_window win;
-    int64_t group, cg, og; /* channels a group in and out */
+    int64_t group, cg, og; /* channels a group in and out; with lanes alone, which need them known */
+    hn_kv cg_v, og_v;      /* the same as values */
     int lanes, nv;
     int blob;
     hn_kv at[HN_MAX_RANK]; /* result; at[1] the first channel */
     hn_kvar acc[MAX_NV];
 } tc;
 
-static bool known_channels(const hn_region *r)
-{
-    return hn_dim_is_const(hn_in(r->root, 1)->type.dim[0]) && hn_tdesc_is_static(&hn_in(r->root, 1)->type);
-}
-
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
     (void)t;
     if (r->root->op != HN_OP_conv_transpose) return HN_FIT_OP;
-    if (!hn_lower_dtype_ok(r->root->out[0]->type.dtype) || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
-    return known_channels(r) ? HN_FIT_YES : HN_FIT_SYMBOLIC;
+    return hn_lower_dtype_ok(r->root->out[0]->type.dtype) && hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_DTYPE;
 }
 
 static bool can_pack(const hn_region *r)
@@ -131,12 +126,12 @@ static void all_taps(tc *c, hn_kv m, hn_kv grp)
     hn_kb *b = hn_lower_kb(c->l);
     hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK], flat = hn_kb_i(b, 0);
     const int open = hn_loops_open(c->l, c->w, hn_loops_all(c->w) & ~3u, tap);
-    for (int s = 2; s < c->w->type.rank; s++) flat = hn_kb_add(b, hn_kb_muli(b, flat, c->w->type.dim[s]), tap[s]);
+    for (int s = 2; s < c->w->type.rank; s++) flat = hn_kb_add(b, hn_kb_mul(b, flat, hn_lower_dim(c->l, c->w->type.dim[s])), tap[s]);
     hn_kb_if(b, source(c, tap, at));
-    const hn_kv ch = hn_kb_fori(b, c->cg);
+    const hn_kv ch = hn_kb_forn(b, c->cg_v);
     hn_lower_forget(c->l);
     at[0] = c->at[0];
-    at[1] = hn_kb_add(b, hn_kb_muli(b, grp, c->cg), ch);
+    at[1] = hn_kb_add(b, hn_kb_mul(b, grp, c->cg_v), ch);
     multiply(c, ch, tap, flat, m, grp, at);
     hn_kb_end(b);
     hn_kb_end(b);
@@ -146,17 +141,17 @@ static void all_taps(tc *c, hn_kv m, hn_kv grp)
 static void store(tc *c, hn_kv m, hn_kv grp)
 {
     hn_kb *b = hn_lower_kb(c->l);
-    const bool part = c->og % (c->lanes * c->nv) != 0;
+    const bool part = c->lanes > 1 && c->og % (c->lanes * c->nv) != 0;
     for (int v = 0; v < c->nv; v++) {
         const hn_kv first = hn_kb_addi(b, m, (int64_t)v * c->lanes);
         hn_kv at[HN_MAX_RANK], mask = HN_KV_NONE;
         memcpy(at, c->at, sizeof at);
-        at[1] = hn_kb_add(b, hn_kb_muli(b, grp, c->og), first);
+        at[1] = hn_kb_add(b, hn_kb_mul(b, grp, c->og_v), first);
         hn_kidx idx;
         hn_kidx_init(&idx, c->y->type.rank, at);
         hn_kidx_vector(&idx, 1, c->lanes);
-        idx.aligned = c->og % c->lanes == 0;
-        if (c->lanes > 1 && part) mask = hn_kb_tail_mask(b, first, hn_kb_i(b, c->og), c->lanes);
+        idx.aligned = c->lanes == 1 || c->og % c->lanes == 0;
+        if (part) mask = hn_kb_tail_mask(b, first, hn_kb_i(b, c->og), c->lanes);
         hn_kv y = hn_kb_get(b, c->acc[v]);
         if (c->bias) {
             hn_kidx bi;
@@ -174,16 +169,18 @@ static void store(tc *c, hn_kv m, hn_kv grp)
 static void places(tc *c)
 {
     hn_kb *b = hn_lower_kb(c->l);
-    const int64_t nr = (int64_t)c->lanes * c->nv, blocks = (c->og + nr - 1) / nr;
+    hn_symtab *t = c->r->g->syms;
+    const int64_t nr = (int64_t)c->lanes * c->nv;
     const uint32_t axes = hn_loops_all(c->y) & ~2u;
-    const hn_dim trips = hn_dim_mul(c->r->g->syms, hn_loops_extent(c->r, c->y, axes), c->group * blocks);
-    const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, hn_lower_dim(c->l, trips), 1));
-    const hn_kv per = hn_kb_i(b, c->group * blocks), part = hn_kb_imod(b, trip, per);
+    const hn_dim blocks = hn_dim_ceildiv(t, c->w->type.dim[1], nr), all = hn_dim_mul(t, blocks, c->group);
+    const hn_kv per = hn_lower_dim(c->l, all), per_group = hn_lower_dim(c->l, blocks);
+    const hn_kv trips = hn_lower_dim(c->l, hn_dim_mul(t, hn_loops_extent(c->r, c->y, axes), all));
+    const hn_kv trip = hn_kb_parallel(b, hn_kb_ext(b, trips, 1)), part = hn_kb_imod(b, trip, per);
     hn_loops_split(c->l, c->y, axes, hn_kb_idiv(b, trip, per), c->at);
-    const hn_kv grp = hn_kb_idiv(b, part, hn_kb_i(b, blocks));
-    const hn_kv m = hn_kb_muli(b, hn_kb_imod(b, part, hn_kb_i(b, blocks)), nr);
-    const hn_dtype t = hn_lower_compute_type(c->y->type.dtype);
-    for (int v = 0; v < c->nv; v++) c->acc[v] = hn_kb_var(b, hn_kb_float(b, t, c->lanes, 0));
+    const hn_kv grp = hn_kb_idiv(b, part, per_group);
+    const hn_kv m = hn_kb_muli(b, hn_kb_imod(b, part, per_group), nr);
+    const hn_dtype sum = hn_lower_compute_type(c->y->type.dtype);
+    for (int v = 0; v < c->nv; v++) c->acc[v] = hn_kb_var(b, hn_kb_float(b, sum, c->lanes, 0));
     all_taps(c, m, grp);
     store(c, m, grp);
     hn_kb_end(b);
@@ -211,6 +208,8 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (!b || !l) return HN_NOMEM(dg);
     tc c = { .l = l };
     shape_of(r, p, &c);
+    c.cg_v = hn_lower_dim(l, hn_dim_floordiv(r->g->syms, c.w->type.dim[0], c.group));
+    c.og_v = hn_lower_dim(l, c.w->type.dim[1]);
     if (c.lanes > 1) {
         const char *recipe = hn_arena_printf(ret->arena, "conv_transpose_w_f32_g%lld_n%lld", (long long)c.group,
                                              (long long)c.lanes * c.nv);

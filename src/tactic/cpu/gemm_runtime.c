@@ -62,13 +62,6 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
         if (i < 2 && hn_region_operand(r, v[i]) < 0) return HN_FIT_EPILOGUE;
         if (!hn_layout_is_plain(&v[i]->layout)) return HN_FIT_LAYOUT;
     }
-    /* A batch axis that broadcasts must be known to. */
-    for (int i = 0; i < s.y->type.rank - 2; i++)
-        for (int k = 0; k < 2; k++) {
-            const int at = i - (s.y->type.rank - v[k]->type.rank);
-            if (at >= 0 && v[k]->type.dim[at] != 1 && v[k]->type.dim[at] != s.y->type.dim[i])
-                return HN_FIT_SYMBOLIC;
-        }
     return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
@@ -280,7 +273,7 @@ static hn_kv batch_base(product *g, const hn_value *v)
     hn_kv base = hn_kb_i(b, 0);
     for (int i = 0; i < rv - 2; i++) {
         base = hn_kb_mul(b, base, hn_lower_dim(g->l, v->type.dim[i]));
-        if (v->type.dim[i] != 1) base = hn_kb_add(b, base, g->at[ry - rv + i]);
+        base = hn_kb_add(b, base, hn_lower_stretch(g->l, g->at[ry - rv + i], v->type.dim[i], g->s.y->type.dim[ry - rv + i]));
     }
     for (int i = rv - 2; i < rv; i++)
         base = hn_kb_mul(b, base, hn_lower_dim(g->l, v->type.dim[i]));

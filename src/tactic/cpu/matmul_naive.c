@@ -50,10 +50,9 @@ typedef struct mm {
 /* Operand index: batch axes of the result broadcast, then the two matrix axes. */
 static hn_kv operand(mm *m, const hn_value *v, hn_kv row, hn_kv col, int vec_axis, int lanes, hn_kv mask)
 {
-    hn_kb *b = hn_lower_kb(m->l);
     const int rank = v->type.rank, shift = m->y->type.rank - rank;
     hn_kv at[HN_MAX_RANK];
-    for (int a = 0; a < rank - 2; a++) at[a] = v->type.dim[a] == 1 ? hn_kb_i(b, 0) : m->at[a + shift];
+    for (int a = 0; a < rank - 2; a++) at[a] = hn_lower_stretch(m->l, m->at[a + shift], v->type.dim[a], m->y->type.dim[a + shift]);
     at[rank - 2] = row;
     at[rank - 1] = col;
     hn_kidx idx;

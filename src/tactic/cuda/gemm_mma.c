@@ -123,7 +123,7 @@ static void at_row(const factor *f, hn_kv g, hn_kv row, hn_kv k, hn_kv *at)
     const int rank = f->v->type.rank, shift = p->y->type.rank - rank;
     hn_kv batch[HN_MAX_RANK];
     batch_at(p, p->l, g, batch);
-    for (int i = 0; i < rank - 2; i++) at[i] = f->v->type.dim[i] == 1 ? hn_kb_i(hn_lower_kb(p->l), 0) : batch[i + shift];
+    for (int i = 0; i < rank - 2; i++) at[i] = hn_lower_stretch(p->l, batch[i + shift], f->v->type.dim[i], p->y->type.dim[i + shift]);
     at[f->row_axis] = row;
     at[f->k_axis] = k;
 }

@@ -46,13 +46,12 @@ static void batch_at(product *p, hn_kv g, hn_kv *at)
 
 static hn_kv operand(product *p, const hn_value *v, hn_kv g, hn_kv row, hn_kv col, hn_kv ok)
 {
-    hn_kb *b = hn_lower_kb(p->l);
     const int rank = v->type.rank, shift = p->y->type.rank - rank;
     hn_kv at[HN_MAX_RANK], batch[HN_MAX_RANK];
     hn_kidx idx;
     batch_at(p, g, batch);
     for (int i = 0; i < rank - 2; i++)
-        at[i] = v->type.dim[i] == 1 ? hn_kb_i(b, 0) : batch[i + shift];
+        at[i] = hn_lower_stretch(p->l, batch[i + shift], v->type.dim[i], p->y->type.dim[i + shift]);
     at[rank - 2] = row;
     at[rank - 1] = col;
     hn_kidx_init(&idx, rank, at);
