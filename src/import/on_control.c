@@ -36,11 +36,14 @@ static hone_status branch(hn_im_call *c, const Onnx__GraphProto *p, const char *
     return body.b.status;
 }
 
+/* What a body read, bodies within it included, counts it as a reader no more. */
 static void drop_body(hn_graph *g)
 {
-    for (hn_node *n = g->last; n; n = n->prev)
-        for (int i = 0; i < n->n_in; i++)
-            hn_set_in(n, i, NULL);
+    for (hn_node *n = g->last; n; n = n->prev) {
+        for (int i = 0; i < n->n_in; i++) hn_set_in(n, i, NULL);
+        for (int i = 0; i < n->n_body; i++)
+            if (n->body[i]) drop_body(n->body[i]);
+    }
 }
 
 static bool ranks_differ(const hn_graph *a, const hn_graph *b)

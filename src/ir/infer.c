@@ -190,10 +190,20 @@ static void update_content(hn_node *n, const hn_call *c, int i)
 
 /* ---- inference ---- */
 
+static hone_status want_tensors(const hn_call *c, hn_diag *dg)
+{
+    for (int i = 0; i < c->n_in && !(c->op->traits & HN_TRAIT_LISTS); i++)
+        if (c->in_kind[i] != HN_TENSOR)
+            return HN_RAISE(dg, HONE_E_TYPE, "operand %d is %s where a tensor is needed", i,
+                            c->in_kind[i] == HN_SEQUENCE ? "a sequence" : "an optional");
+    return HONE_OK;
+}
+
 static hone_status infer_in(hn_node *n, hn_arena *scratch, hn_diag *dg)
 {
     hn_call c;
     HN_TRY(hn_call_of_node(n, scratch, &c, dg));
+    HN_TRY(want_tensors(&c, dg));
     for (int i = 0; i < n->n_out; i++) {
         c.out[i] = (hn_tdesc){0};
         c.out_kind[i] = HN_TENSOR;

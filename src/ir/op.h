@@ -16,6 +16,7 @@ typedef enum hn_trait {
     HN_TRAIT_INPLACE = 1 << 8,     /* output 0 may share storage with operand 0 */
     HN_TRAIT_REDUCE = 1 << 9,
     HN_TRAIT_HOST = 1 << 10,       /* a library of the host computes it: a step of its own, no kernel */
+    HN_TRAIT_LISTS = 1 << 11,      /* operands may be sequences and optionals; everyone else gets tensors */
 } hn_trait;
 
 typedef struct hn_attr_schema {

@@ -81,7 +81,7 @@ static hone_status infer_if(hn_call *c, hn_diag *dg)
 const hn_op_def hn_op_if = {
     HN_OP_ID(if, 1, 1, 0, HN_VARIADIC),
     .doc = "the outputs of one of two bodies",
-    .traits = HN_TRAIT_CONTROL,
+    .traits = HN_TRAIT_CONTROL | HN_TRAIT_LISTS,
     .infer = infer_if,
 };
 
@@ -235,7 +235,7 @@ static bool content_loop(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 const hn_op_def hn_op_loop = {
     HN_OP_ID(loop, 2, HN_VARIADIC, 1, HN_VARIADIC),
     .doc = "a body repeated; what it carries, what it collects, and how often it ran",
-    .traits = HN_TRAIT_CONTROL | HN_TRAIT_DYNAMIC,
+    .traits = HN_TRAIT_CONTROL | HN_TRAIT_DYNAMIC | HN_TRAIT_LISTS,
     HN_OP_ATTRS(HN_S_INT("n_carried", -1)), /* -1: as the operands tell */
     .infer = infer_loop,
     .content = content_loop,

@@ -146,7 +146,7 @@ static hone_status infer_nd(hn_call *c, hn_diag *dg)
                         x->rank, index->rank);
     if (!hn_op_known(c, index->dim[index->rank - 1], &depth))
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the length of the index tuples must be known");
-    if (depth < 0 || batch + depth > x->rank)
+    if (depth < 0 || depth > x->rank - batch)
         return HN_RAISE(dg, HONE_E_SHAPE, "index tuples of %lld entries exceed rank %d", (long long)depth,
                         x->rank);
     const int64_t rank = index->rank - 1 + x->rank - batch - depth;

@@ -53,9 +53,16 @@ hone_status hn_op_want_same(const hn_call *c, int i, int j, hn_diag *dg)
     return HONE_OK;
 }
 
-hone_status hn_op_want_rank(const hn_call *c, int i, int rank, hn_diag *dg)
+hone_status hn_op_want_tensor(const hn_call *c, int i, hn_diag *dg)
 {
     HN_TRY(hn_op_want(c, i, dg));
+    if (c->in_kind && c->in_kind[i] != HN_TENSOR) return HN_RAISE(dg, HONE_E_TYPE, "operand %d is a list where a tensor is needed", i);
+    return HONE_OK;
+}
+
+hone_status hn_op_want_rank(const hn_call *c, int i, int rank, hn_diag *dg)
+{
+    HN_TRY(hn_op_want_tensor(c, i, dg));
     if (c->in[i].rank != rank)
         return HN_RAISE(dg, HONE_E_SHAPE, "operand %d has rank %d where rank %d is needed", i, c->in[i].rank,
                         rank);
@@ -64,7 +71,7 @@ hone_status hn_op_want_rank(const hn_call *c, int i, int rank, hn_diag *dg)
 
 hone_status hn_op_want_ranks(const hn_call *c, int i, int lo, int hi, hn_diag *dg)
 {
-    HN_TRY(hn_op_want(c, i, dg));
+    HN_TRY(hn_op_want_tensor(c, i, dg));
     if (c->in[i].rank < lo || c->in[i].rank > hi)
         return HN_RAISE(dg, HONE_E_SHAPE, "operand %d has rank %d where rank %d to %d is needed", i,
                         c->in[i].rank, lo, hi);
@@ -75,7 +82,7 @@ hone_status hn_op_want_scalar(const hn_call *c, int i, hn_diag *dg)
 {
     int64_t n;
 
-    HN_TRY(hn_op_want(c, i, dg));
+    HN_TRY(hn_op_want_tensor(c, i, dg));
     if (c->in[i].rank == 0) return HONE_OK;
     if (c->in[i].rank == 1 && (!hn_op_known(c, c->in[i].dim[0], &n) || n == 1)) return HONE_OK;
     return HN_RAISE(dg, HONE_E_SHAPE, "operand %d must hold one element", i);

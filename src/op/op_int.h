@@ -129,6 +129,8 @@ static inline bool hn_op_has(const hn_call *c, int i)
 }
 /** Operand i is present. */
 hone_status hn_op_want(const hn_call *c, int i, hn_diag *dg);
+/** Operand i is present, and no sequence or optional. Those below that ask for a rank ask for a tensor. */
+hone_status hn_op_want_tensor(const hn_call *c, int i, hn_diag *dg);
 /** Operand i is present and of a float dtype / an integer dtype (bool excluded) / float or integer / exactly
  * t. */
 hone_status hn_op_want_float(const hn_call *c, int i, hn_diag *dg);

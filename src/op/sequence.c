@@ -73,8 +73,7 @@ static hone_status infer_construct(hn_call *c, hn_diag *dg)
         return HONE_OK;
     }
     for (int i = 0; i < c->n_in; i++) {
-        HN_TRY(hn_op_want(c, i, dg));
-        if (kind_of(c, i) != HN_TENSOR) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "a sequence of lists");
+        HN_TRY(hn_op_want_tensor(c, i, dg));
         if (i == 0) c->out[0] = c->in[0];
         HN_TRY(admit(c, &c->out[0], &c->in[i], i == 0, dg));
     }
@@ -92,8 +91,7 @@ static hone_status infer_at(hn_call *c, hn_diag *dg)
 static hone_status infer_insert(hn_call *c, hn_diag *dg)
 {
     HN_TRY(want_sequence(c, dg));
-    HN_TRY(hn_op_want(c, 1, dg));
-    if (kind_of(c, 1) != HN_TENSOR) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "a sequence of lists");
+    HN_TRY(hn_op_want_tensor(c, 1, dg));
     HN_TRY(want_position(c, 2, dg));
     c->out[0] = c->in[0];
     c->out_kind[0] = HN_SEQUENCE;
@@ -145,8 +143,7 @@ static hone_status infer_split(hn_call *c, hn_diag *dg)
     enum { AXIS, KEEPDIMS };
     int axis, n = 0;
 
-    HN_TRY(hn_op_want(c, 0, dg));
-    if (kind_of(c, 0) != HN_TENSOR) return HN_RAISE(dg, HONE_E_TYPE, "operand 0 is no tensor");
+    HN_TRY(hn_op_want_tensor(c, 0, dg));
     HN_TRY(hn_op_want_axis(c, AXIS, c->in[0].rank, false, &axis, dg));
     const bool sizes = hn_op_has(c, 1), drop = !sizes && !c->attr[KEEPDIMS].i;
     if (sizes) {
@@ -239,7 +236,7 @@ static hone_status infer_pack(hn_call *c, hn_diag *dg)
 #define LIST_OP(name_, doc_, lo_, hi_, infer_, content_, ...)                                                \
     const hn_op_def hn_op_##name_ = { HN_OP_ID(name_, lo_, hi_, 1, 1),                                       \
                                       .doc = doc_,                                                           \
-                                      .traits = HN_TRAIT_PURE,                                               \
+                                      .traits = HN_TRAIT_PURE | HN_TRAIT_LISTS,                                               \
                                       .infer = infer_,                                                       \
                                       .content = content_,                                                   \
                                       __VA_ARGS__ };
@@ -263,5 +260,5 @@ LIST_OP(list_unpack, "a list out of its elements, one after another, and their s
         HN_OP_ATTRS(HN_S_ENUM("kind", 0, "sequence|optional|maybe_sequence"), HN_S_INTS("dim")))
 const hn_op_def hn_op_list_pack = { HN_OP_ID(list_pack, 1, 1, 2, 2),
                                     .doc = "a list's elements, one after another, and their shapes",
-                                    .traits = HN_TRAIT_PURE,
+                                    .traits = HN_TRAIT_PURE | HN_TRAIT_LISTS,
                                     .infer = infer_pack };

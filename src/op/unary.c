@@ -278,7 +278,7 @@ static hone_status ref_identity(const hn_call *c, const hn_view *in, hn_view *ou
 const hn_op_def hn_op_identity = {
     HN_OP_ID(identity, 1, 1, 1, 1),
     .doc = "x itself",
-    .traits = POINTWISE | HN_TRAIT_VIEW,
+    .traits = POINTWISE | HN_TRAIT_VIEW | HN_TRAIT_LISTS,
     .infer = infer_identity,
     .content = hn_op_content_same,
     .ref = ref_identity,

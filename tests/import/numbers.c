@@ -319,6 +319,34 @@ TEST(loop_carry_that_grows)
     expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(7)), 4, ROW(7, 7, 7, 7));
 }
 
+/* The body is made twice, as its carry turns out to grow: what the first one's inner body read must not count it as a reader. */
+TEST(loop_carry_that_grows_around_a_loop)
+{
+    hn_str g = { 0 }, inner = { 0 }, body = { 0 }, more = { 0 };
+    g_input(&inner, "j", I64, "");
+    g_input(&inner, "on", BOOL, "");
+    g_node(&inner, "Identity", "on", "stay_on", "");
+    g_node(&inner, "Identity", "x", "row", "");
+    g_output(&inner, "stay_on", BOOL, NULL);
+    g_output(&inner, "row", F32, NULL);
+    a_graph(&more, "body", &inner);
+    g_input(&body, "i", I64, "");
+    g_input(&body, "go", BOOL, "");
+    g_input(&body, "v", F32, "?");
+    g_node_named(&body, NULL, "Loop", "two,", "rows", "", &more);
+    g_node(&body, "ReduceSum", "rows", "sum", "keepdims=i:0");
+    g_node(&body, "Add", "v,sum", "v2", "");
+    g_node(&body, "Concat", "v2,x", "w", "axis=i:0");
+    g_output(&body, "go", BOOL, NULL);
+    g_output(&body, "w", F32, NULL);
+    a_graph(&more, "body", &body);
+    g_input(&g, "x", F32, "1");
+    g_ints(&g, "two", "", "2");
+    g_node_named(&g, NULL, "Loop", "two,,x", "y", "", &more);
+    g_output(&g, "y", F32, NULL);
+    expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(7)), 3, ROW(35, 21, 7));
+}
+
 TEST(scan_backwards_along_an_inner_axis)
 {
     /* prefix sums of the columns of x[2,3] from the right, results put back on axis 1 from the left */

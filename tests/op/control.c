@@ -101,6 +101,10 @@ TEST(sequences_hold_tensors)
           "position 3");
     REFUSES("in a f32[1]  in b i32[1]  s = seq_construct(a, b)  n = seq_length(s)  out n", "cannot hold i32");
     REFUSES("in a f32[1]  n = seq_length(a)  out n", "no sequence");
+    REFUSES("in a f32[1]  s = seq_construct(a)  y = add(s, a)  out y", "operand 0 is a sequence where a tensor is needed");
+    REFUSES("in a f32[1]  o = opt_make(a)  y = neg(o)  out y", "operand 0 is an optional where a tensor is needed");
+    REFUSES("in a i64[]  s = seq_construct(a)  y = seq_at(s, s)  out y", "operand 1 is a list where a tensor is needed");
+    REFUSES("in a f32[1]  s = seq_construct(a)  q = seq_insert(s, s)  n = seq_length(q)  out n", "operand 1 is a list");
     REFUSES("in a f32[1]  in b f32[1,1]  s = seq_construct(a, b)  n = seq_length(s)  out n", "rank 1 and 2");
 }
 

@@ -40,6 +40,7 @@ TEST(gather_elements_values)
 
 TEST(gather_nd_values)
 {
+    REFUSES("in x f32[2,2]  in i i64[2,9223372036854775807]  y = gather_nd(x, i) {batch_dims=1}  out y", "exceed rank 2");
     EXPECT("const x i32[2,2] = {0, 1, 2, 3}  const i i64[2,2] = {0, 0, 1, -1}  y = gather_nd(x, i)  out y",
            "const y i32[2] = {0, 3}");
     EXPECT("const x i32[2,2,2] = {0, 1, 2, 3, 4, 5, 6, 7}  const i i64[2,1] = {1, 0}  y = gather_nd(x, i) "
