@@ -7,6 +7,7 @@
  * instead of what the files hold; --loose is the tolerance for random graphs, by what rounding does to the very model;
  * --opt-level N (default 0) and --route TEXT are those of building. --open makes every fixed extent of an input a symbol where the
  * model's ops allow it, and says after "pass" how many of how many, and why not the first of the others.
+ * A line "folder<TAB>twin" wants what an engine of the twin's model yields on the folder's inputs, by the tolerance of --loose.
  * tests/conformance/run.py and tests/fuzz/graphs.py drive it.
  */
 #include <hone/hone.h>
@@ -140,8 +141,15 @@ static void load_files(hn_arena *a, const char *folder, const hone_model *m, io_
         if (!s->has_file[i]) say(r, "fail", "no file for \"%s\"", s->io[i].name);
 }
 
+static bool part_of_list(const io_set *s, int i)
+{
+    return s->is_list[i] || (i && s->is_list[i - 1]);
+}
+
 static void free_lists(io_set *s)
 {
+    for (int i = s->n_in; s->owned && i < s->n; i++)
+        if (!part_of_list(s, i)) hone_tensor_free(&s->file[i]);
     for (int i = s->n_in; opt.self && i < s->n; i++) hone_tensor_free(&s->file[i]);
     if (opt.self) s->n = s->n_in;
     for (int i = 0; i < s->n; i++)
@@ -183,12 +191,12 @@ static void evaluate(way *w, io_set *s, result *r)
     hone_tensor own[MAX_IO] = { 0 }, exact[MAX_IO] = { 0 };
     hone_error *err = NULL;
     if (hone_model_evaluate(w->m, false, s->file, own, NULL, NULL, &err) != HONE_OK ||
-        (opt.loose && hone_model_evaluate(w->m, true, s->file, exact, NULL, NULL, &err) != HONE_OK))
+        (s->loose && hone_model_evaluate(w->m, true, s->file, exact, NULL, NULL, &err) != HONE_OK))
         say_error(r, "evaluate", err);
     for (int i = s->n_in; i < s->n && !r->verdict; i++) {
         hone_difference d;
         const int k = i - s->n_in;
-        if (opt.loose && hone_compare(&own[k], &exact[k], 0, 0, &d, NULL) == HONE_OK && d.n_nonfinite == 0) s->noise[i] = d.linf;
+        if (s->loose && hone_compare(&own[k], &exact[k], 0, 0, &d, NULL) == HONE_OK && d.n_nonfinite == 0) s->noise[i] = d.linf;
         hone_tensor_free(&exact[k]);
         if (opt.self) s->file[i] = own[k];
         else hone_tensor_free(&own[k]);
@@ -303,7 +311,28 @@ static hone_model *load_model(hn_arena *a, const char *folder, hone_model_option
     return NULL;
 }
 
-static void run_case(const char *folder, open_dims *open, result *r)
+/* What another model with the same inputs and outputs makes of the inputs. */
+static void want_of_twin(hn_arena *a, const char *twin, io_set *s, result *r)
+{
+    hone_tensor got[MAX_IO] = { 0 };
+    hone_model_options o = HONE_MODEL_OPTIONS_INIT;
+    way w = { .m = load_model(a, twin, &o, r) };
+    if (!r->verdict && (o.n_value > 0) != s->given) say(r, "skip", "only one of the two needs values when it is read");
+    if (!r->verdict) build(&w, r);
+    if (!r->verdict) by_engine(&w, s, got, r);
+    for (int i = s->n_in; i < s->n && !r->verdict; i++) {
+        if (part_of_list(s, i)) hone_tensor_free(&s->file[i]);
+        s->file[i] = got[i];
+        got[i] = (hone_tensor){ 0 };
+    }
+    s->owned = !r->verdict;
+    for (int i = 0; i < s->n; i++) hone_tensor_free(&got[i]);
+    hone_context_free(w.c);
+    hone_engine_free(w.e);
+    hone_model_free(w.m);
+}
+
+static void run_case(const char *folder, const char *twin, open_dims *open, result *r)
 {
     hn_arena *a = hn_arena_create();
     io_set s = { .name = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder };
@@ -313,8 +342,9 @@ static void run_case(const char *folder, open_dims *open, result *r)
     if (!r->verdict) list_io(w.m, &s, r);
     if (!r->verdict && opt.open) open_model(a, w.m, &o, &s, open);
     if (!r->verdict) load_files(a, folder, w.m, &s, r);
-    s.loose = opt.loose;
-    if (!r->verdict && (opt.self || opt.loose)) evaluate(&w, &s, r);
+    s.loose = opt.loose || twin;
+    if (!r->verdict && (opt.self || s.loose)) evaluate(&w, &s, r);
+    if (!r->verdict && twin) want_of_twin(a, twin, &s, r);
     if (!r->verdict && !opt.eval) build(&w, r);
     if (!r->verdict) judge(&s, opt.eval ? by_evaluation : by_engine, &w, r);
     free_lists(&s);
@@ -333,7 +363,7 @@ static int usage(const char *program)
 
 int main(int argc, char **argv)
 {
-    static char line[1024];
+    static char line[2048];
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--eval") == 0) opt.eval = true;
         else if (strcmp(argv[i], "--self") == 0) opt.self = true;
@@ -350,7 +380,9 @@ int main(int argc, char **argv)
         line[strcspn(line, "\n")] = 0;
         if (!line[0]) continue;
         open_dims open = { 0 };
-        run_case(line, &open, &r);
+        char *twin = strchr(line, '\t');
+        if (twin) *twin++ = 0;
+        run_case(line, twin, &open, &r);
         if (r.verdict) printf("%s\t%s\n", r.verdict, r.reason);
         else if (opt.open) printf("pass\t%d of %d open%s%s\n", open.n_open, open.n, open.refusal[0] ? ": " : "", open.refusal);
         else printf("pass\n");

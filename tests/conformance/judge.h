@@ -28,6 +28,7 @@ typedef struct io_set {
     bool loose;           /* tolerances for random graphs: see judge.c */
     double noise[MAX_IO]; /* loose: how far the model's own rounding carries the output */
     int n, n_in;
+    bool owned; /* data of the outputs' files is to be freed */
     bool given; /* some of the model's inputs got their values when it was read */
 } io_set;
 

@@ -5,11 +5,13 @@ Drives `conformance_cases` (built from tests/conformance): one case folder a lin
 "pass", "fail<TAB>reason" or "skip<TAB>reason" (skip: refused cleanly, as unsupported). A case that kills or hangs the
 program has failed; the program is started anew for the next one.
 
-Suites: Debian's libonnx-testdata (node cases and, for check-long and make conformance, its converted, operator and simple
-ones), and with --suite or $HONE_CONFORMANCE_DIR a newer set of node cases: a folder, an onnx wheel up to 1.22, or a tar.
+Suites: Debian's libonnx-testdata (node cases and its converted, operator and simple ones), in runs of every way the light
+models of PyPI's onnx package, and with --suite or $HONE_CONFORMANCE_DIR a newer set of node cases: a folder, an onnx wheel up to 1.22, or a tar.
 Ways: plain (graph passes that building needs alone, nothing fused), default, open (every extent of an input a symbol, where
 the model's ops allow it; build/conformance/open.json says where not, and why), all (every tunable decision that is off by
 default on). A case passes when it passes every way that is run.
+
+Besides, each case and its twin spelled out in simpler ops (test_x, test_x_expanded) must agree, engine against engine.
 
 tests/conformance/expected*.txt list every case that does not pass: case<TAB>reason. A case that fails or skips and is
 not listed is an error, and so is one that is listed and passes: lists may only shrink. Listing excuses no crash.
@@ -30,6 +32,8 @@ import tarfile
 import threading
 import time
 import zipfile
+
+import light
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = pathlib.Path(__file__).resolve().parent
@@ -54,6 +58,7 @@ class Suite:
     folder: pathlib.Path
     kinds: list
     listed: str    # its list of cases that do not pass
+    slow: int = 1  # limits of time are this many times longer
 
 
 def expected(text):
@@ -140,6 +145,23 @@ def run_all(argv, cases, jobs, limit_s):
     for t in threads:
         t.join()
     return {c: out.get(c, ("crash", "the runner did not get to it")) for c in cases}
+
+
+def twins(cases):
+    """{case_expanded...: "folder<TAB>folder of the twin"} of cases that the set also spells out. Draws at random agree with nothing."""
+    out = {}
+    for twin in cases:
+        case = twin.partition("_expanded")[0]
+        if "_expanded" in twin and case in cases and "bernoulli" not in case:
+            out[twin] = f"{cases[case]}\t{cases[twin]}"
+    return out
+
+
+def disagreements(program, cases, args):
+    """(pairs, complaints); a case that is refused is no pair."""
+    got = run_all([str(program)], twins(cases), args.jobs, args.limit)
+    return (sum(v == "pass" for v, _ in got.values()),
+            [f"{c}: its one-op form disagrees: {r}" for c, (v, r) in sorted(got.items()) if v in ("fail", "crash")])
 
 
 def excused(case, verdict, listed):
@@ -233,7 +255,19 @@ def suites(args, out):
         if not args.node:
             made.insert(1, Suite("its converted, operator and simple models", "", args.data,
                                  ["pytorch-converted", "pytorch-operator", "simple"], "expected_models.txt"))
+            made += light_models(args, out)
     return made
+
+
+def light_models(args, out):
+    """The onnx package's models, of runs in every way alone: they take minutes, and the package comes over the network."""
+    if set(args.ways.split(",")) != set(WAYS):
+        return []
+    try:
+        return [Suite(f"light models of the onnx package ({light.VERSION})", "", light.prepare(out), ["light"], "expected_light.txt", 10)]
+    except light.fetch_models.FetchError as e:
+        print(f"light models are left out: {e}")
+        return []
 
 
 def worst(results):
@@ -269,7 +303,7 @@ def main():
     out = ROOT / "build" / "conformance"
     out.mkdir(parents=True, exist_ok=True)
     program = args.program or find_program(ROOT / "build" / "release")
-    done = []
+    done, complaints, n_pair = [], [], 0
     for suite in suites(args, out):
         cases = cases_of(suite)
         if not cases:
@@ -278,9 +312,14 @@ def main():
             cases = {c: d for c, d in cases.items() if args.only in c}
         if args.quick:
             cases = {c: cases[c] for c in sorted(cases)[::3]}
-        by_way = {w: run_all([str(program), *WAYS[w], *rest], cases, args.jobs, args.limit) for w in args.ways.split(",")}
+        by_way = {w: run_all([str(program), *WAYS[w], *rest], cases, args.jobs, args.limit * suite.slow) for w in args.ways.split(",")}
         done.append((suite, by_way))
-    return report(done, args, out, rest)
+        if "default" in by_way:
+            pairs = disagreements(program, cases, args)
+            print(f"{suite.title}: {pairs[0]} pairs of one op and its form in simpler ops agree")
+            complaints += pairs[1]
+            n_pair += pairs[0]
+    return report(done, complaints, n_pair, args, out, rest)
 
 
 OPEN = re.compile(r"(\d+) of (\d+) open(?:: (.*))?")
@@ -343,9 +382,10 @@ def docs_tables(done, lists):
 BLOCK = re.compile(r"(<!-- counts: run.py --write-docs -->\n).*?(<!-- end -->)", re.S)
 
 
-def write_docs(done, lists):
+def write_docs(done, lists, n_pair):
     text = DOCS.read_text()
-    DOCS.write_text(BLOCK.sub(lambda m: f"{m[1]}\n{docs_tables(done, lists)}\n\n{m[2]}", text))
+    pairs = f"{n_pair} cases agree with their twins spelled out in simpler ops, engine against engine."
+    DOCS.write_text(BLOCK.sub(lambda m: f"{m[1]}\n{docs_tables(done, lists)}\n\n{pairs}\n\n{m[2]}", text))
 
 
 def stale_docs(done, lists):
@@ -355,8 +395,8 @@ def stale_docs(done, lists):
             for suite, by in done if suite_row(suite, by, lists) not in text]
 
 
-def report(done, args, out, rest):
-    results, complaints, whole = {"passed": [], "failed": [], "skipped": []}, [], not (args.only or args.quick)
+def report(done, complaints, n_pair, args, out, rest):
+    results, whole = {"passed": [], "failed": [], "skipped": []}, not (args.only or args.quick)
     lists = {s.listed: {} if args.no_list else {s.prefix + c: r for c, r in expected((HERE / s.listed).read_text()).items()}
              for s, _ in done}
     for suite, by_way in done:
@@ -381,7 +421,7 @@ def report(done, args, out, rest):
         (out / "open.json").write_text(json.dumps(closed_extents(done)[2], indent=1) + "\n")
         print(open_line(done))
     if args.write_docs:
-        write_docs(done, lists)
+        write_docs(done, lists, n_pair)
     elif whole and not args.no_list and not rest and set(args.ways.split(",")) == set(WAYS):
         complaints += stale_docs(done, lists)
     for c in complaints:
