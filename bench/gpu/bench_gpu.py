@@ -33,6 +33,7 @@ class Hone:
 
     def __init__(self):
         kit = HERE / "hone"
+        self.warnings = set()
         self.program = kit if kit.exists() else ROOT / "build" / "hone"
         self.library = HERE / "lib" / "libhone.so.0" if kit.exists() else ROOT / "build" / "libhone.so"
         worker = HERE / "hone-worker" if kit.exists() else ROOT / "build" / "hone-worker"
@@ -48,6 +49,7 @@ class Hone:
                                timeout=timeout)
         except subprocess.TimeoutExpired:
             raise contest.ContestError(f"hone {args[0]} took longer than {timeout:.0f} s") from None
+        self.warnings.update(w[:300] for w in r.stderr.splitlines() if "warn" in w or " is out" in w)
         if r.returncode != 0 and args[0] != "doctor":
             said = (r.stdout.strip().splitlines() or [""])[-1] + r.stderr[-600:]
             raise contest.ContestError(f"hone {args[0]}: status {r.returncode}: {said[-900:]}")
@@ -116,7 +118,7 @@ def contestants(hone, engines, common, ref, args, row):
         try:
             c = start(kind, **common, engine=str(engine), library=str(hone.library), results=ref.load["results"])
             c.name = kind
-            row.setdefault("load_ms", c.load["load_ns"] / 1e6)
+            row.setdefault("first_ms", c.load["first_ns"] / 1e6)  # from opening to the end of the first run
             racers.append(c)
         except contest.ContestError as e:
             row["error"] = str(e)
@@ -277,7 +279,9 @@ def main():
             rows.append(one(name, batch, args, hone))
             print(f"{time.monotonic() - began:6.0f} s {line(rows[-1])}", flush=True)
             args.out.write_text(json.dumps(result, indent=1))
-    print(summary(rows))
+    result["warnings"] = sorted(hone.warnings)
+    args.out.write_text(json.dumps(result, indent=1))
+    print("\n".join(["", *result["warnings"][:20], summary(rows)]))
     return 0 if rows and all(r["error"] is None for r in rows) else 1
 
 

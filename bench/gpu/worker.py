@@ -159,6 +159,7 @@ class Ours:
         self.lib.hone_error_message.restype = self.lib.hone_version.restype = ctypes.c_char_p
         self.lib.hone_error_message.argtypes = [ctypes.c_void_p]
         self.engine, self.context = ctypes.c_void_p(), ctypes.c_void_p()
+        t0 = time.perf_counter_ns()
         self.ask("hone_engine_open", cmd["engine"].encode(), None, ctypes.byref(self.engine))
         self.ask("hone_context_create", self.engine, None, ctypes.byref(self.context))
         for i, x in enumerate(self.inputs):
@@ -169,7 +170,7 @@ class Ours:
         if self.device == "cuda":
             torch.cuda.synchronize()
         self.call()
-        return {"version": self.lib.hone_version().decode()}
+        return {"version": self.lib.hone_version().decode(), "first_ns": time.perf_counter_ns() - t0}
 
     def ask(self, name, *args):
         err = ctypes.c_void_p()

@@ -117,6 +117,7 @@ hone_status hn_measure_create(hn_job *b, hn_measure **ret, hn_diag *dg);
 void hn_measure_destroy(hn_measure *m);
 typedef struct hn_contender {
     const hn_emission *e;
+    const char *name; /* for messages about faults */
     double ns;    /* out: median */
     bool failed;  /* out: a kernel is missing or memory is short */
 } hn_contender;

@@ -195,7 +195,7 @@ static hone_status race(field *f, int n, hn_diag *dg)
         if (is_open(&f->at.at[i])) recall(f, &f->at.at[i]); /* an equal region under other names may just have been timed */
         if (!is_open(&f->at.at[i])) continue;
         of[m] = i;
-        c[m++] = (hn_contender){ .e = f->at.at[i].e };
+        c[m++] = (hn_contender){ .e = f->at.at[i].e, .name = f->at.at[i].name };
     }
     if (m == 0) return HONE_OK;
     hn_log(HN_LOG_DEBUG, "timing %d candidates for %s (%s)", m, f->r->name, f->r->ops);

@@ -132,13 +132,16 @@ static hone_status prepare_call(hn_measure *m, const hn_region *r, const hn_kcal
     return hn_queue_reserve(m->queue, (size_t)c->l.scratch_bytes, dg);
 }
 
-static hone_status prepare(hn_measure *m, const hn_region *r, const hn_emission *e, ready *x, hn_diag *dg)
+static hone_status prepare(hn_measure *m, const hn_region *r, const hn_contender *c, ready *x, hn_diag *dg)
 {
+    const hn_emission *e = c->e;
     x->call = HN_NEW_N(m->b->a, ready_call, e->launches.n + 1);
     x->module = HN_NEW_N(m->b->a, hn_module *, e->launches.n + 1);
     if (!x->call || !x->module) return HN_NOMEM(dg);
-    for (x->n = 0; x->n < e->launches.n; x->n++)
+    for (x->n = 0; x->n < e->launches.n; x->n++) {
         HN_TRY(prepare_call(m, r, &e->launches.at[x->n], &x->module[x->n], &x->call[x->n], dg));
+        x->call[x->n].l.name = c->name;
+    }
     return HONE_OK;
 }
 
@@ -252,7 +255,7 @@ static hone_status time_or_drop(hn_measure *m, hn_contender *c, ready *x, rotati
 {
     hn_diag why = { 0 };
     if (time_one(m, c->e, x, o, ret_ns, &why) == HONE_OK) return HONE_OK;
-    hn_log(HN_LOG_WARN, "a candidate for %s is out: %s", o->r->name, why.message);
+    hn_log(HN_LOG_WARN, "%s is out for %s: %s%s%s", c->name, o->r->name, why.message, why.hint[0] ? "; " : "", why.hint);
     c->failed = true;
     hn_queue_begin(m->queue);
     const hone_status s = hn_queue_sync(m->queue, dg);
@@ -310,7 +313,7 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
     if (!x) return HN_NOMEM(dg);
     for (int i = 0; i < n; i++) {
         hn_diag why = { 0 };
-        c[i].failed = prepare(m, r, c[i].e, &x[i], &why) != HONE_OK;
+        c[i].failed = prepare(m, r, &c[i], &x[i], &why) != HONE_OK;
     }
     HN_TRY(put_indices(m, &turn, c[0].e, /* real= */ true, dg));
     for (int round = -1; round < ROUNDS; round++)
