@@ -92,6 +92,17 @@ TEST(lib_products_with_a_kernel_for_the_rest)
     check("in x f16[96,64]  const w f16[64,96]  const b f16[96,1]\nm = matmul(x, w)  y = add(m, b)\nout y", 1, 1);
 }
 
+/* Images come and go as the model has them, channels first; layouts around put reorders, of which the counts tell. */
+TEST(lib_convolutions_of_one_tap)
+{
+    hn_simulate(/* libraries= */ true);
+    check("in x f16[2,64,1,1]  const w f16[96,64,1,1]  const b f16[96]\ny = conv(x, w, b)  z = relu(y)\nout z", 1, 0);
+    check("in x f16[2,64,9,7]  const w f16[96,64,1,1]\ny = conv(x, w)\nout y", 1, 2);
+    check("in x f32[1,64,9,7]  const w f32[96,64,1,1]  const b f32[96]\ny = conv(x, w, b)  z = relu(y)\nout z", 1, 2);
+    check("in x f16[1,64,9,7]  const w f16[64,64,1,1]  const b f16[64]\ny = conv(x, w, b)  a = add(y, x)  z = relu(a)\nout z", 1, 2);
+    check("in x f16[1,64,9,7]  const w f16[96,64,1,1]  const b f16[96]\ny = conv(x, w, b)  z = sigmoid(y)\nout z", 1, 3);
+}
+
 TEST(lib_proposals_are_raced)
 {
     hn_simulate(/* libraries= */ true);

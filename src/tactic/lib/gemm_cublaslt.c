@@ -1,15 +1,5 @@
 /* Matrix products by cuBLASLt: bias, an addend and relu go into the call, a kernel does whatever else is fused. */
-#include <math.h>
-
 #include "tactic/lib/lib.h"
-
-enum { P_ALGO };
-enum { WORKSPACE = 32 << 20, PROPOSALS = 8 }; /* what NVIDIA recommends on Hopper; where most of the good ones are */
-
-static bool type_ok(hn_dtype t)
-{
-    return t == HN_F16 || t == HN_BF16 || t == HN_F32;
-}
 
 static int64_t leading(const hn_value *v)
 {
@@ -35,33 +25,8 @@ static bool direct(const hn_region *r, const hn_value *v, hn_dtype t)
            hn_lib_is_fixed(v);
 }
 
-static void fuse(const hn_region *r, hn_lib_fused *f)
-{
-    hn_lib_match(r, HN_CALL_BIAS | HN_CALL_ADD | HN_CALL_RELU, r->root->out[0]->type.rank - 1, f);
-}
-
-static hn_fit fits(const hn_region *r, const hn_target *t)
-{
-    (void)t;
-    if (r->root->op != HN_OP_matmul) return HN_FIT_OP;
-    const hn_value *a = hn_in(r->root, 0), *b = hn_in(r->root, 1), *y = r->root->out[0];
-    if (!type_ok(y->type.dtype)) return HN_FIT_DTYPE;
-    if (!hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
-    if (!direct(r, a, y->type.dtype) || !direct(r, b, y->type.dtype) || !hn_layout_is_plain(&y->layout)) return HN_FIT_LAYOUT;
-    if (!leads(a, y) || !leads(b, y)) return HN_FIT_SHAPE;
-    hn_lib_fused f;
-    fuse(r, &f);
-    return f.whole || hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
-}
-
-static void space(const hn_region *r, const hn_target *t, hn_space *ret)
-{
-    (void)r, (void)t;
-    hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
-}
-
 /* One product where the right operand is shared and rows of the left lie behind one another, else a batch. */
-static hn_libcall_matmul describe(const hn_region *r)
+static hn_lib_product product_of(const hn_region *r)
 {
     const hn_value *a = hn_in(r->root, 0), *b = hn_in(r->root, 1), *y = r->root->out[0];
     const int rank = y->type.rank;
@@ -75,33 +40,36 @@ static hn_libcall_matmul describe(const hn_region *r)
     m.a_step = leading(a) == 1 ? 0 : m.m * m.k;
     m.b_step = leading(b) == 1 ? 0 : m.n * m.k;
     m.d_step = m.m * m.n;
-    return m;
+    hn_lib_product c = { .m = m };
+    hn_lib_match(r, HN_LIB_PRODUCT_FUSES, rank - 1, NULL, &c.f);
+    return c;
 }
 
-/* Matrix units: of the dtype's rate as measured, over the f32 rate that targets state; tiles of 128 x 128 keep multiprocessors
- * busy. */
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    if (r->root->op != HN_OP_matmul) return HN_FIT_OP;
+    const hn_value *a = hn_in(r->root, 0), *b = hn_in(r->root, 1), *y = r->root->out[0];
+    if (!hn_lib_product_type(y->type.dtype)) return HN_FIT_DTYPE;
+    if (!hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
+    if (!direct(r, a, y->type.dtype) || !direct(r, b, y->type.dtype) || !hn_layout_is_plain(&y->layout)) return HN_FIT_LAYOUT;
+    if (!leads(a, y) || !leads(b, y)) return HN_FIT_SHAPE;
+    return product_of(r).f.whole || hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
+}
+
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
-    enum { HALF_SPEED = 10, TILE = 128 };
-    const hn_libcall_matmul m = describe(r);
-    const double tiles = ceil((double)m.m / TILE) * ceil((double)m.n / TILE) * (double)m.groups;
-    hn_lib_fused f;
-    fuse(r, &f);
-    return hn_lib_cost(r, t, &f, r->root->out[0]->type.dtype == HN_F32 ? 0.8 : HALF_SPEED, fmin(1, tiles / t->n_core), p[P_ALGO]);
+    const hn_lib_product c = product_of(r);
+    return hn_lib_product_cost(r, t, &c, p);
 }
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
-    const hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) },
-                               { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 1)) } };
-    const hn_libcall c = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[P_ALGO],
-                        .dtype = (uint32_t)r->root->out[0]->type.dtype, .workspace_bytes = WORKSPACE, .u.matmul = describe(r) };
-    hn_lib_fused f;
-    fuse(r, &f);
-    return hn_lib_emit(r, t, &c, &f, operand, HN_COUNT(operand), ret, dg);
+    const hn_lib_product c = product_of(r);
+    return hn_lib_product_emit(r, t, &c, p, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_gemm_float_cublaslt__lib = {
     .name = "gemm_float_cublaslt__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
-    .fits = fits, .space = space, .cost = cost, .emit = emit, .source = HN_KNOB_tactic_cublaslt,
+    .fits = fits, .space = hn_lib_product_space, .cost = cost, .emit = emit, .source = HN_KNOB_tactic_cublaslt,
 };

@@ -59,10 +59,10 @@ static bool take_add(const hn_region *r, const hn_node *n, uint32_t can, int axi
     return true;
 }
 
-void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, hn_lib_fused *ret)
+void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, const hn_value *bias, hn_lib_fused *ret)
 {
     const hn_value *y = r->root->out[0];
-    *ret = (hn_lib_fused){ .bias = -1, .addend = -1, .last = y };
+    *ret = (hn_lib_fused){ .flags = bias ? HN_CALL_BIAS : 0, .bias = bias ? hn_region_operand(r, bias) : -1, .addend = -1, .last = y };
     for (const hn_node *n = only_reader(y); n; n = only_reader(ret->last)) {
         if (n->out[0]->type.dtype != y->type.dtype || !hn_tdesc_same_dims(&n->out[0]->type, &y->type)) break;
         const uint32_t act = n->op == HN_OP_relu ? HN_CALL_RELU & can : 0;
@@ -137,14 +137,43 @@ hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall
     return f->whole ? HONE_OK : emit_rest(r, t, f->last, result.index, ret, dg);
 }
 
-/* Proposals come best first: the next one is taken for a tenth slower, so that all of them do not crowd others out of a race. */
-double hn_lib_cost(const hn_region *r, const hn_target *t, const hn_lib_fused *f, double speed, double busy, int64_t rank)
+/* ---- products ---- */
+enum { WORKSPACE = 32 << 20, PROPOSALS = 8 }; /* what NVIDIA recommends on Hopper; where most of the good ones are */
+
+bool hn_lib_product_type(hn_dtype t)
 {
+    return t == HN_F16 || t == HN_BF16 || t == HN_F32;
+}
+
+void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    (void)r, (void)t;
+    hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
+}
+
+/* Matrix units: at half the dtype's rate over the f32 rate that targets state; tiles of 128 x 128 keep multiprocessors busy. Proposals
+ * come best first: the next one is taken for a tenth slower, so that all of them do not crowd others out of a race. */
+double hn_lib_product_cost(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p)
+{
+    enum { HALF_SPEED = 10, TILE = 128 };
+    const hn_value *y = r->root->out[0];
     const double launch = 1000.0 * t->n_core; /* of the kernel behind the call: what others do in theirs */
+    const double tiles = ceil((double)c->m.m / TILE) * ceil((double)c->m.n / TILE) * (double)c->m.groups;
+    const double rate = t->peak_gflops * (y->type.dtype == HN_F32 ? 0.8 : HALF_SPEED) * fmin(1, tiles / t->n_core);
+    const double elems = (double)hn_dtype_bytes(y->type.dtype, hn_lib_elems(y));
     hn_work w;
     hn_region_work(r, &w);
-    const double elems = (double)hn_dtype_bytes(r->root->out[0]->type.dtype, hn_lib_elems(r->root->out[0]));
-    const double call = fmax(w.flops / (t->peak_gflops * speed * busy), w.bytes / (t->bandwidth_gbs * 0.7));
-    const double rest = f->whole ? 0 : 2 * elems / (t->bandwidth_gbs * 0.7) + launch;
-    return call * (1 + 0.1 * (double)rank) + rest;
+    const double call = fmax(w.flops / rate, w.bytes / (t->bandwidth_gbs * 0.7));
+    const double rest = c->f.whole ? 0 : 2 * elems / (t->bandwidth_gbs * 0.7) + launch;
+    return call * (1 + 0.1 * (double)p[0]) + rest;
+}
+
+hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p, hn_emission *ret,
+                                hn_diag *dg)
+{
+    const hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) },
+                               { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 1)) } };
+    const hn_libcall call = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[0],
+                           .dtype = (uint32_t)r->root->out[0]->type.dtype, .workspace_bytes = WORKSPACE, .u.matmul = c->m };
+    return hn_lib_emit(r, t, &call, &c->f, operand, HN_COUNT(operand), ret, dg);
 }

@@ -13,8 +13,8 @@ typedef struct hn_lib_fused {
 } hn_lib_fused;
 
 /** Follow the root's result through what the library can do (can: flags), as long as nobody else reads it. bias_axis: of the root's
- *  result. */
-void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, hn_lib_fused *ret);
+ *  result; bias: an operand of the root's own, or NULL. */
+void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, const hn_value *bias, hn_lib_fused *ret);
 /** All extents of the value are known. */
 bool hn_lib_is_fixed(const hn_value *v);
 /** Elements of a value with known extents. */
@@ -25,7 +25,21 @@ int64_t hn_lib_elems(const hn_value *v);
  */
 hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall *c, const hn_lib_fused *f, const hn_ref *operand,
                         int n_operand, hn_emission *ret, hn_diag *dg);
-/** A call's cost as tactics state it: operations at a share of the f32 peak, bytes, and the kernel behind it. */
-double hn_lib_cost(const hn_region *r, const hn_target *t, const hn_lib_fused *f, double speed, double busy, int64_t rank);
+
+/* ---- products by cuBLASLt ---- */
+enum { HN_LIB_PRODUCT_FUSES = HN_CALL_BIAS | HN_CALL_ADD | HN_CALL_RELU };
+
+/** The root's operands 0 and 1 multiplied. */
+typedef struct hn_lib_product {
+    hn_libcall_matmul m;
+    hn_lib_fused f;
+} hn_lib_product;
+
+bool hn_lib_product_type(hn_dtype t);
+/** One parameter, "algo": the place among the library's proposals. */
+void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret);
+double hn_lib_product_cost(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p);
+hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p, hn_emission *ret,
+                                hn_diag *dg);
 
 #endif

@@ -1,0 +1,71 @@
+/* Convolutions of one tap by cuBLASLt: of images with their channels last they are products, rows the pixels. */
+#include "tactic/cpu/loops.h"
+#include "tactic/lib/lib.h"
+
+
+/* Channels lie densest, pixels behind one another. */
+static bool rows_of_channels(const hn_value *v)
+{
+    int64_t pixels = 1;
+    for (int a = 2; a < v->type.rank; a++)
+        pixels *= v->type.dim[a];
+    if (hn_layout_is_plain(&v->layout)) return pixels == 1;
+    if (v->layout.n != v->type.rank || v->layout.at[v->layout.n - 1].axis != 1) return false;
+    for (int i = 0; i < v->layout.n - 1; i++)
+        if (v->layout.at[i].block || v->layout.at[i].axis != (i ? i + 1 : 0)) return false;
+    return v->layout.at[v->layout.n - 1].block == 0;
+}
+
+/* One tap, at every place, without padding. */
+static bool is_product(const hn_node *n)
+{
+    const hn_value *x = hn_in(n, 0), *w = hn_in(n, 1), *y = n->out[0];
+    if (hn_attr_i(n, "group") != 1) return false;
+    for (int a = 2; a < w->type.rank; a++)
+        if (w->type.dim[a] != 1 || x->type.dim[a] != y->type.dim[a]) return false;
+    hn_loops_window win;
+    hn_loops_window_of(n, &win);
+    for (int a = 0; a < win.n; a++)
+        if (win.stride[a] != 1 || win.pad[a] != 0) return false;
+    return true;
+}
+
+static hn_lib_product product_of(const hn_region *r)
+{
+    const hn_value *w = hn_in(r->root, 1), *y = r->root->out[0];
+    const int64_t columns = w->type.dim[0];
+    hn_lib_product c = { .m = { .m = hn_lib_elems(y) / columns, .n = columns, .k = w->type.dim[1], .groups = 1, .trans_b = 1 } };
+    hn_lib_match(r, HN_LIB_PRODUCT_FUSES, 1, hn_in(r->root, 2), &c.f);
+    return c;
+}
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    const hn_node *n = r->root;
+    if (n->op != HN_OP_conv) return HN_FIT_OP;
+    const hn_value *x = hn_in(n, 0), *w = hn_in(n, 1), *bias = hn_in(n, 2), *y = n->out[0];
+    if (!hn_lib_product_type(y->type.dtype) || x->type.dtype != y->type.dtype || w->type.dtype != y->type.dtype) return HN_FIT_DTYPE;
+    if (!hn_lib_is_fixed(x) || !hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
+    if (!is_product(n)) return HN_FIT_SHAPE;
+    if (hn_region_operand(r, x) < 0 || hn_region_operand(r, w) < 0 || (bias && hn_region_operand(r, bias) < 0)) return HN_FIT_LAYOUT;
+    if (!rows_of_channels(x) || !rows_of_channels(y) || !hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
+    return product_of(r).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
+}
+
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    const hn_lib_product c = product_of(r);
+    return hn_lib_product_cost(r, t, &c, p);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    const hn_lib_product c = product_of(r);
+    return hn_lib_product_emit(r, t, &c, p, ret, dg);
+}
+
+const hn_tactic_def hn_tactic_conv_float_cublaslt__lib = {
+    .name = "conv_float_cublaslt__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .fits = fits, .space = hn_lib_product_space, .cost = cost, .emit = emit, .source = HN_KNOB_tactic_cublaslt,
+};
