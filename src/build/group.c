@@ -55,6 +55,34 @@ static bool same_bytes(const hn_node *n)
     return true;
 }
 
+int64_t hn_columns_lie_apart(const hn_value *v)
+{
+    const hn_layout *l = &v->layout;
+    const int last = v->type.rank - 1;
+    if (l->n != v->type.rank + 1 || l->at[0].axis != last || l->at[0].block || l->at[l->n - 1].axis != last) return 0;
+    for (int a = 0; a < last; a++)
+        if (l->at[a + 1].axis != a || l->at[a + 1].block) return 0;
+    return l->at[l->n - 1].block;
+}
+
+/* One whole piece of the columns. */
+static bool is_piece(const hn_node *slice, hn_dim *ret_elems)
+{
+    const hn_value *x = hn_in(slice, 0), *y = slice->out[0];
+    const int64_t width = hn_columns_lie_apart(x);
+    const int last = x->type.rank - 1;
+    int rank;
+    const hn_dim *start = hn_attr_is(slice, "start", &rank);
+    if (!width || !hn_layout_is_plain(&y->layout) || y->type.dim[last] != width || start[last] % width) return false;
+    int64_t rows = 1;
+    for (int a = 0; a < last; a++) {
+        if (x->type.dim[a] != y->type.dim[a]) return false;
+        rows *= x->type.dim[a];
+    }
+    *ret_elems = start[last] * rows;
+    return true;
+}
+
 /* Kernels for a GPU rely on where their buffers start. */
 static bool may_start_at(const hn_job *b, hn_dim offset)
 {
@@ -71,6 +99,10 @@ bool hn_group_alias_offset(const hn_job *b, hn_graph *g, const hn_node *n, hn_di
     if (n->op != HN_OP_slice) return false;
     const hn_value *x = hn_in(n, 0), *y = n->out[0];
     const int64_t bits = hn_dtype_bits(x->type.dtype);
+    if (bits % 8 == 0 && is_piece(n, ret_bytes)) {
+        *ret_bytes = hn_dim_mul(g->syms, *ret_bytes, hn_dim_const(g->syms, bits / 8));
+        return may_start_at(b, *ret_bytes);
+    }
     if (!hn_layout_is_plain(&x->layout) || !hn_layout_is_plain(&y->layout) || bits % 8) return false;
     int rank, cut = -1;
     const hn_dim *start = hn_attr_is(n, "start", &rank);

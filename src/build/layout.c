@@ -184,23 +184,29 @@ static bool keeps_rows(const hn_node *transpose)
     return rank == 4 && perm[3] == 3;
 }
 
-/* Nothing but attentions of this graph read v, as queries or keys. */
-static bool only_attention_reads(const hn_value *v)
+/* Queries and keys; on a GPU values too. */
+static int n_rows_operands(const hn_job *job)
+{
+    return job->t->arch == HN_ARCH_SM ? 3 : 2;
+}
+
+/* Nothing but attentions of this graph read v, as queries, keys and perhaps values. */
+static bool only_attention_reads(const hn_job *job, const hn_value *v)
 {
     HN_FOR_USES (u, v)
-        if (!u->node || u->node->op != HN_OP_attention || u->node->graph != v->graph || u->index > 1) return false;
+        if (!u->node || u->node->op != HN_OP_attention || u->node->graph != v->graph || u->index >= n_rows_operands(job)) return false;
     return true;
 }
 
 /*     q = transpose(x [b,s,h,d], [0,2,1,3])   y = attention(q, ..)   z = transpose(y, [0,2,1,3])
  *
- * With q stored as x is, and y as z is, both transposes move nothing. Values stay as they are: every query reads all of them,
- * and rows of one head that lie apart collide in the cache. */
-static bool comes_in_rows(const hn_node *n, int i)
+ * With q stored as x is, and y as z is, both transposes move nothing. On a CPU values stay as they are: every query reads all of
+ * them, and rows of one head that lie apart collide in the cache. */
+static bool comes_in_rows(const hn_job *job, const hn_node *n, int i)
 {
-    const hn_node *t = i < 2 ? hn_producer(hn_in(n, i)) : NULL;
+    const hn_node *t = i < n_rows_operands(job) ? hn_producer(hn_in(n, i)) : NULL;
     return t && t->op == HN_OP_transpose && t->graph == n->graph && keeps_rows(t) && !has_layout(hn_in(t, 0)) &&
-           only_attention_reads(hn_in(n, i));
+           only_attention_reads(job, hn_in(n, i));
 }
 
 static void as_transposed(hn_value *q)
@@ -221,15 +227,64 @@ static void place_attention(hn_job *job, hn_builder *b, hn_node *n)
 {
     static const hn_layout plain = { 0 };
     for (int i = 0; i < n->n_in; i++)
-        if (has_layout(hn_in(n, i)) && !comes_in_rows(n, i)) give_operand(b, n, i, &plain);
+        if (has_layout(hn_in(n, i)) && !comes_in_rows(job, n, i)) give_operand(b, n, i, &plain);
     if (!ask(job, HN_KNOB_layout_heads, n)) return;
-    for (int i = 0; i < 2; i++)
-        if (comes_in_rows(n, i) && !has_layout(hn_in(n, i))) as_transposed(hn_in(n, i));
+    for (int i = 0; i < n_rows_operands(job); i++)
+        if (comes_in_rows(job, n, i) && !has_layout(hn_in(n, i))) as_transposed(hn_in(n, i));
     as_read(n->out[0]);
     if (hn_takes_whole(job, n)) return;
-    for (int i = 0; i < 2; i++)
-        if (comes_in_rows(n, i)) hn_in(n, i)->layout = plain;
+    for (int i = 0; i < n_rows_operands(job); i++)
+        if (comes_in_rows(job, n, i)) hn_in(n, i)->layout = plain;
     n->out[0]->layout = plain;
+}
+
+/* ---- columns that are cut apart ----
+ *
+ *     y [.., 3w] = ..   q, k, v = slices of w columns each
+ *
+ * With y stored as three pieces of w columns, each slice is one of them as it lies (hn_group_alias_offset). A GPU's kernels store
+ * whole rows of a piece as well as whole rows; on a CPU operands packed by columns are dearer. */
+static int64_t width_of_cut(const hn_value *y, const hn_node *slice)
+{
+    int rank;
+    const int64_t *step = hn_attr_is(slice, "step", &rank), *start = hn_attr_is(slice, "start", &rank);
+    const hn_value *v = slice->out[0];
+    for (int a = 0; a < rank - 1; a++)
+        if (v->type.dim[a] != y->type.dim[a] || step[a] != 1) return 0;
+    const hn_dim width = v->type.dim[rank - 1];
+    if (!hn_dim_is_const(width) || !hn_dim_is_const(start[rank - 1]) || step[rank - 1] != 1) return 0;
+    return width > 0 && start[rank - 1] % width == 0 ? width : 0;
+}
+
+/* Columns of a piece, if all that reads y are slices of so many; 0: no. */
+static int64_t columns_apart(const hn_value *y)
+{
+    enum { LINE = 64, MOST = INT16_MAX }; /* elements: pieces begin at whole lines */
+    const int rank = y->type.rank;
+    int64_t width = 0;
+    for (int a = 0; a < rank; a++)
+        if (!hn_dim_is_const(y->type.dim[a])) return 0;
+    HN_FOR_USES (u, y) {
+        if (!u->node || u->node->op != HN_OP_slice || u->node->graph != y->graph || u->index != 0) return 0;
+        const int64_t w = width_of_cut(y, u->node);
+        if (w == 0 || (width && w != width)) return 0;
+        width = w;
+    }
+    if (!width || width > MOST || width % LINE || y->type.dim[rank - 1] % width || y->type.dim[rank - 1] == width) return 0;
+    return width;
+}
+
+static void place_columns(hn_job *job, hn_node *n)
+{
+    hn_value *y = n->out[0];
+    const int rank = y->type.rank;
+    if (job->t->arch != HN_ARCH_SM || has_layout(y) || rank < 2 || rank + 1 > HN_MAX_RANK || hn_dtype_bits(y->type.dtype) < 16) return;
+    const int64_t width = columns_apart(y);
+    if (!width || !ask(job, HN_KNOB_layout_columns, n)) return;
+    y->layout.n = rank + 1;
+    y->layout.at[0].axis = (int8_t)(rank - 1);
+    for (int a = 0; a < rank; a++) y->layout.at[a + 1].axis = (int8_t)a;
+    y->layout.at[rank].block = (int16_t)width;
 }
 
 static bool reads_any_layout(const hn_node *n)
@@ -245,6 +300,7 @@ static bool reads_any_layout(const hn_node *n)
 
 static void place(hn_job *job, hn_builder *b, hn_node *n)
 {
+    if (n->op == HN_OP_slice && hn_columns_lie_apart(hn_in(n, 0))) return;
     if (is_image_op(n)) {
         place_image_op(job, b, n);
     } else if (hn_lower_is_pointwise(n)) {
@@ -257,6 +313,7 @@ static void place(hn_job *job, hn_builder *b, hn_node *n)
     } else if (!reads_any_layout(n)) {
         give_plain(b, n);
     }
+    if (n->op == HN_OP_matmul || hn_lower_is_pointwise(n)) place_columns(job, n);
 }
 
 /* Outputs, and what bodies capture, are plain. */

@@ -171,6 +171,39 @@ TEST(cuda_kernels_may_be_launched_early)
     CHECK(hn_sim_counts()->early > 0);
 }
 
+static int launches_of(const char *text, const char *route)
+{
+    const int before = hn_sim_counts()->launches;
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .route = route, .tol = 3e-3 });
+    return hn_sim_counts()->launches - before;
+}
+
+#define HEAD(name, x) "  " name "_ = reshape(" x ") {dim=[1,16,4,16]}  " name " = transpose(" name "_) {perm=[0,2,1,3]}"
+
+TEST(cuda_heads_are_read_where_one_product_left_them)
+{
+    static const char text[] =
+        "in x f16[1,16,64]  const w f16[64,192]  const b f16[192]\nm = matmul(x, w)  y = add(m, b)\n"
+        "qs = slice(y) {start=[0,0,0], step=[1,1,1], dim=[1,16,64]}  ks = slice(y) {start=[0,0,64], step=[1,1,1], dim=[1,16,64]}\n"
+        "vs = slice(y) {start=[0,0,128], step=[1,1,1], dim=[1,16,64]}\n" HEAD("q", "qs") HEAD("k", "ks") HEAD("v", "vs")
+        "\na = attention(q, k, v) {scale=0.25}  z = transpose(a) {perm=[0,2,1,3]}  o = reshape(z) {dim=[1,16,64]}\nout o";
+    hn_simulate(/* libraries= */ false);
+    CHECK_EQ(launches_of(text, ""), 2);
+    CHECK_EQ(launches_of(text, "-layout:columns=0"), 5);
+    CHECK(launches_of(text, "-layout:columns=0 -layout:heads=0") > 5);
+}
+
+TEST(cuda_columns_apart_have_other_readers_or_widths)
+{
+    hn_simulate(/* libraries= */ false);
+    launches_of("in x f32[5,33]  const w f32[33,192]\ny = matmul(x, w)  a = slice(y) {start=[0,0], step=[1,1], dim=[5,64]}\n"
+                "b = slice(y) {start=[0,64], step=[1,1], dim=[5,64]}\nout a  out b", "");
+    launches_of("in x f32[5,192]\ny = exp(x)  a = slice(y) {start=[0,64], step=[1,1], dim=[5,64]}  b = softmax(a) {axis=1}\n"
+                "c = slice(y) {start=[0,0], step=[1,1], dim=[5,64]}  d = cumsum(c) {axis=1}\nout b  out d", "");
+    launches_of("in x f32[5,192]\ny = exp(x)  a = slice(y) {start=[0,64], step=[1,1], dim=[5,128]}  b = softmax(a) {axis=1}\nout b  out y", "");
+    launches_of("in x f32[2,3,128]\ny = neg(x)  a = slice(y) {start=[0,0,64], step=[1,1,1], dim=[2,2,64]}  s = cumsum(a) {axis=2}\nout s", "");
+}
+
 TEST(cuda_shapes_and_bindings_change)
 {
     fixture f;

@@ -2,7 +2,6 @@
 #include "tactic/cpu/loops.h"
 #include "tactic/lib/lib.h"
 
-
 /* Channels lie densest, pixels behind one another. */
 static bool rows_of_channels(const hn_value *v)
 {
