@@ -31,7 +31,7 @@ import table  # noqa: E402
 CACHE = peers.CACHE / "exporters"
 WORK = ROOT / "build" / "exporters"
 DEBIAN = pathlib.Path("/usr/bin/python3")
-EXPORT_LIMIT_S = 900
+EXPORT_LIMIT_S = 400
 FLOOR, FACTOR = 1e-6, 1.5
 # What two right implementations may differ by: rounding of the weights' type, and bins of a quantiser that round otherwise.
 # Halves are noisy: more runs; and ONNX Runtime as the file says, for optimised it computes them in float32 and rounds less.
