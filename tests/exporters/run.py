@@ -40,13 +40,14 @@ FP16_RUNS = 4
 AGREE = {"fp16": 2e-2, "qdq": 5e-2, "qoperator": 5e-2, "dynamic": 5e-2, "": 1e-4}
 
 
-def prepare():
+def prepare(with_packages):
     """Environments, then the same program under the tools' Python."""
     for name in ("tools", "ort", "exporters"):
         error = peers.make(name)
         if error:
             raise SystemExit(f"error: {error}")
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "fetch_models.py")], check=True)
+    if with_packages:
+        subprocess.run([sys.executable, str(ROOT / "scripts" / "fetch_models.py")], check=True)
     os.execve(peers.python_of("tools"), [str(peers.python_of("tools")), __file__, *sys.argv[1:]],
               {**os.environ, "HONE_EXPORTERS_READY": "1"})
 
@@ -185,17 +186,34 @@ def check_variant(net, variant):
         return {"verdict": "FAIL", "reason": f"{type(e).__name__}: {e}"}
 
 
-def one_net(net, args):
-    wanted = [v for v in variants_of(net) if not args.variants or v in args.variants.split(",")]
+def files_of(net, args):
+    return [v for v in variants_of(net) if not args.variants or v in args.variants.split(",")]
+
+
+def export_net(net, args):
     if net.library != "packages":
-        export(net, wanted, args.force)
+        export(net, files_of(net, args), args.force)
+
+
+def check_net(net, args):
     out = []
-    for v in wanted:
+    for v in files_of(net, args):
         r = {"net": net.name, "library": net.library, "variant": v, **check_variant(net, v)}
         numbers = " ".join(f"{k} {r[k]:.1e}" for k in ("err", "ort", "apart") if k in r)
         print(f"{r['verdict']:4}  {net.name + ' ' + v:36} {numbers} {r['reason']}", flush=True)
         out.append(r)
     return out
+
+
+def run_all(chosen, args):
+    """One export at a time, ahead of the checks. Results are kept after each architecture."""
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(1) as ahead:
+        for net, done in [(n, ahead.submit(export_net, n, args)) for n in chosen]:
+            done.result()
+            results += check_net(net, args)
+            keep(results)
+    return results
 
 
 def main():
@@ -206,23 +224,21 @@ def main():
     ap.add_argument("--force", action="store_true", help="export again what is there")
     ap.add_argument("--list", action="store_true", help="name the architectures and their files")
     ap.add_argument("--write-docs", action="store_true", help="put the table of all results into docs/conformance.md")
-    ap.add_argument("--jobs", type=int, default=1)
     args = ap.parse_args()
-    if "HONE_EXPORTERS_READY" not in os.environ and not args.list:
-        prepare()
     import nets
     known = nets.load()
     unknown = [n for n in (args.only or "").split(",") if n and n not in known]
     if unknown:
         ap.error(f"no architecture named {', '.join(unknown)}; --list names them")
-    chosen = [n for n in known.values() if (not args.only or n.name in args.only.split(","))
-              and (not args.library or n.library in args.library.split(","))]
+    chosen = [known[n] for n in args.only.split(",")] if args.only else list(known.values())
+    chosen = [n for n in chosen if not args.library or n.library in args.library.split(",")]
     if args.list:
         for n in chosen:
             print(f"{n.library:14} {n.name:20} {' '.join(variants_of(n))}")
         return 0
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        results = [r for rs in pool.map(lambda n: one_net(n, args), chosen) for r in rs]
+    if "HONE_EXPORTERS_READY" not in os.environ:
+        prepare(any(n.library == "packages" for n in chosen))
+    results = run_all(chosen, args)
     return report(results, args.write_docs)
 
 
@@ -236,10 +252,15 @@ def merged(results):
     return [new[k] for k in sorted(new.keys() & order.keys(), key=order.get)]
 
 
-def report(results, write_docs):
+def keep(results):
     WORK.mkdir(parents=True, exist_ok=True)
     everything = merged(results)
     (WORK / "results.json").write_text(json.dumps(everything, indent=1) + "\n")
+    return everything
+
+
+def report(results, write_docs):
+    everything = keep(results)
     if write_docs:
         table.write(everything, ROOT / "docs" / "conformance.md")
     count = {v: sum(r["verdict"] == v for r in results) for v in ("ok", "FAIL", "skip")}

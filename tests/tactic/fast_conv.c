@@ -22,6 +22,21 @@ TEST(direct_three_by_three)
     fast_check(t, &(fast_case){ .text = text, .root = "conv", .n_point = 4 }, DIRECT);
 }
 
+/* Cut into blocks at every level of the loops over taps: inside a run of channels, at its rows, at the planes. */
+TEST(direct_long_sums)
+{
+    const struct {
+        const char *x, *w, *attrs;
+    } row[] = { { "1,2300,4,5", "24,2300,1,1", "" },
+                { "1,130,6,7", "24,130,3,3", "pad_begin=[1,1], pad_end=[1,1]" },
+                { "1,41,9,9", "24,41,5,5", "stride=[2,1]" } };
+    for (int i = 0; i < HN_COUNT(row); i++) {
+        const char *text = text_of(t, row[i].x, row[i].w, row[i].attrs, 24);
+        fast_check(t, &(fast_case){ .text = text, .root = "conv", .layout = "acdb", .tol = 4e-7, .n_point = 5 }, DIRECT);
+        fast_check(t, &(fast_case){ .text = text, .root = "conv", .tol = 4e-7, .n_point = 3 }, DIRECT);
+    }
+}
+
 TEST(direct_strided_and_dilated)
 {
     const char *text = text_of(t, "1,17,19,23", "33,17,3,5",

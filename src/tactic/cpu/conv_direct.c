@@ -18,6 +18,7 @@
 #include "tactic/cpu/conv.h"
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
+#include "tactic/cpu/totals.h"
 
 enum { P_MR, P_NV, P_VL, P_FLAT, P_TILES, P_AHEAD };
 enum { MAX_ROWS = 28, MAX_NV = 6, MAX_ACC = 31, TILES_PER_CORE = 4 };
@@ -158,6 +159,7 @@ typedef struct direct {
     hn_kv n, row0, oc0, w_base; /* of the tile */
     hn_kv phase_h, phase_w;     /* transposed: of the panel, less what is cropped */
     hn_ahead ahead;
+    hn_totals totals;
     hn_kv x_base;          /* group's first element in src */
     hn_kv place[MAX_ROWS]; /* flat: offsets of the places of the tile; else only the first */
 } direct;
@@ -245,13 +247,24 @@ static void taps(direct *d, micro *m, int level, hn_kv x_at, hn_kv w_at)
         return;
     }
     const int64_t step = innermost ? UNROLL : 1, whole = count / step * step;
-    const hn_kv i = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), step);
+    const bool cut = d->totals.buf >= 0 && inner <= HN_TOTALS_BLOCK && count * inner > HN_TOTALS_BLOCK;
+    hn_kv from = hn_kb_i(b, 0), to = hn_kb_i(b, whole);
+    if (cut) {
+        const int64_t block = HN_MAX(step, HN_TOTALS_BLOCK / inner / step * step);
+        from = hn_kb_for(b, from, to, block);
+        to = hn_kb_min(b, hn_kb_addi(b, from, block), to);
+    }
+    const hn_kv i = hn_kb_for(b, from, to, step);
     if (innermost)
         hn_ahead_step(b, &d->ahead,
                       hn_kb_sub(b, hn_kb_add(b, w_at, hn_kb_muli(b, i, (int64_t)d->nv * d->vl)), d->w_base));
     for (int64_t u = 0; u < step; u++)
         taps_once(d, m, level, hn_kb_addi(b, i, u), x_at, w_at, inner);
     hn_kb_end(b);
+    if (cut) {
+        hn_totals_add(&d->totals, m->acc, m->rows * m->nv);
+        hn_kb_end(b);
+    }
     for (int64_t u = whole; u < count; u++)
         taps_once(d, m, level, hn_kb_i(b, u), x_at, w_at, inner);
 }
@@ -370,7 +383,9 @@ static void tile(direct *d, int rows, hn_kv strip_row, hn_kv p, bool last_panel)
     for (int i = 0; i < m.rows * m.nv; i++)
         m.acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, d->vl, 0));
     begin_ahead(d, strip_row, p);
+    hn_totals_clear(&d->totals, m.rows * m.nv);
     taps(d, &m, 0, hn_kb_i(b, 0), d->w_base);
+    hn_totals_take(&d->totals, m.acc, m.rows * m.nv);
     if (d->k.linear)
         places(d, HN_KV_NONE, hn_kb_add(b, d->row0, p), rows, row, col);
     else
@@ -514,6 +529,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (!recipe || !hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
     d.weights = hn_lower_blob(l, 0, HN_F32);
     hn_kb_align(b, d.weights, 64);
+    d.totals = hn_totals_new(b, d.mr * d.nv, d.vl, d.taps);
     hn_ahead_init(&d.ahead, t, d.weights, sizeof(float), nr * d.taps, d.k.panels * d.c.group,
                   tiles_of_strip(&d) * (d.flat ? 1 : d.k.rows), UNROLL * nr);
     d.ahead.on &= p[P_AHEAD] != 0;
@@ -550,7 +566,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_conv_f32_direct__cpu = {
     .name = "conv_f32_direct__cpu",
-    .rev = 2,
+    .rev = 3,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits,

@@ -4,7 +4,7 @@
  *     for each tile (row block of mc, run of panels)            parallel
  *         pack A[mc, K] as [mc/mr][K][mr]                       into this thread's scratch
  *         for each panel of nr columns
- *             for each mr rows: mr*nv accumulators over all K, epilogue, store
+ *             for each mr rows: mr*nv accumulators over all K (totals.h), epilogue, store
  *
  * K is not split: the B panel (K*nr*4 bytes) and the A block stay in the second-level cache, whose bandwidth
  * is far above what mr*nv multiply-adds a step need; only registers and first-level lines are blocked for.
@@ -14,6 +14,7 @@
 #include "tactic/cpu/ahead.h"
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
+#include "tactic/cpu/totals.h"
 
 #include <string.h>
 
@@ -140,6 +141,7 @@ typedef struct gemm {
     int a, panel, scratch; /* buffers */
     hn_kv m, row0, col0;   /* rows in all; first row and column of the tile under way */
     hn_ahead ahead;
+    hn_totals totals;
     hn_kv a_base, b_base; /* element offsets of the microkernel's operands */
 } gemm;
 
@@ -199,17 +201,13 @@ static void join_sums(hn_kb *b, hn_kvar *acc, int n, int split)
             hn_kb_set(b, acc[i], hn_kb_add(b, hn_kb_get(b, acc[i]), hn_kb_get(b, acc[i + n * half])));
 }
 
-/* rows x nr results over all of K. */
-static void micro(gemm *g, int rows, bool last_panel)
+/* Steps [from, to) of a panel, `unroll` at a time, into `split` sums a result. */
+static void steps(gemm *g, int rows, bool last_panel, hn_kvar *acc, int split, hn_kv from, hn_kv to)
 {
     hn_kb *b = g->b;
-    hn_kvar acc[MAX_SUMS];
-    const int n = rows * g->nv, split = hn_cycles_split((int64_t)rows * vectors(g, last_panel), g->s.k);
-    const int64_t unroll = HN_MAX(g->unroll, split), nr = (int64_t)g->nv * g->lanes, whole = g->s.k / unroll * unroll,
-                  a_step = g->pack ? g->mr : 1;
-    for (int i = 0; i < n * split; i++)
-        acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
-    const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), unroll);
+    const int n = rows * g->nv, unroll = HN_MAX(g->unroll, split);
+    const int64_t nr = (int64_t)g->nv * g->lanes, a_step = g->pack ? g->mr : 1;
+    const hn_kv k = hn_kb_for(b, from, to, unroll);
     hn_ahead_step(b, &g->ahead, hn_kb_muli(b, k, nr));
     for (int u = 0; u < unroll; u++) {
         const hn_kv ku = hn_kb_addi(b, k, u);
@@ -217,10 +215,41 @@ static void micro(gemm *g, int rows, bool last_panel)
              hn_kb_add(b, g->b_base, hn_kb_muli(b, ku, nr)));
     }
     hn_kb_end(b);
+}
+
+/* The same a block of steps after the other. */
+static void blocks(gemm *g, int rows, bool last_panel, hn_kvar *acc, int split, int64_t whole)
+{
+    hn_kb *b = g->b;
+    const int n = rows * g->nv;
+    hn_totals_clear(&g->totals, n);
+    const hn_kv from = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, whole), HN_TOTALS_BLOCK);
+    for (int i = n; i < n * split; i++) hn_kb_set(b, acc[i], hn_kb_float(b, HN_F32, g->lanes, 0));
+    steps(g, rows, last_panel, acc, split, from, hn_kb_min(b, hn_kb_addi(b, from, HN_TOTALS_BLOCK), hn_kb_i(b, whole)));
+    join_sums(b, acc, n, split);
+    hn_totals_add(&g->totals, acc, n);
+    hn_kb_end(b);
+    for (int i = n; i < n * split; i++) hn_kb_set(b, acc[i], hn_kb_float(b, HN_F32, g->lanes, 0));
+}
+
+/* rows x nr results over all of K. */
+static void micro(gemm *g, int rows, bool last_panel)
+{
+    hn_kb *b = g->b;
+    hn_kvar acc[MAX_SUMS];
+    const int n = rows * g->nv, split = hn_cycles_split((int64_t)rows * vectors(g, last_panel), g->s.k);
+    const int64_t unroll = HN_MAX(g->unroll, split), nr = (int64_t)g->nv * g->lanes, whole = g->s.k / unroll * unroll;
+    for (int i = 0; i < n * split; i++)
+        acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
+    if (g->totals.buf >= 0)
+        blocks(g, rows, last_panel, acc, split, whole);
+    else
+        steps(g, rows, last_panel, acc, split, hn_kb_i(b, 0), hn_kb_i(b, whole));
     for (int64_t ku = whole; ku < g->s.k; ku++)
-        step(g, rows, vectors(g, last_panel), acc + ku % split * n, hn_kb_addi(b, g->a_base, ku * a_step),
+        step(g, rows, vectors(g, last_panel), acc + ku % split * n, hn_kb_addi(b, g->a_base, ku * (g->pack ? g->mr : 1)),
              hn_kb_addi(b, g->b_base, ku * nr));
     join_sums(b, acc, n, split);
+    hn_totals_take(&g->totals, acc, n);
     store_rows(g, rows, acc, last_panel);
 }
 
@@ -378,6 +407,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
                   g.unroll * nr);
     g.ahead.on &= p[P_AHEAD] != 0;
     if (g.pack) g.scratch = hn_kb_scratch(b, "a", HN_F32, hn_kext_const(mc * g.s.k));
+    g.totals = hn_totals_new(b, g.mr * g.nv, g.lanes, g.s.k);
     tiles(&g, mc, p[P_TILES]);
     hn_kb_end(b);
     return hn_lower_finish_whole(l, ret, dg);
@@ -405,7 +435,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_gemm_f32_packed__cpu = {
     .name = "gemm_f32_packed__cpu",
-    .rev = 3,
+    .rev = 4,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits,

@@ -10,6 +10,7 @@
 #include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
 #include "tactic/cpu/square.h"
+#include "tactic/cpu/totals.h"
 
 enum { P_MR, P_NV, P_PACK };
 enum { UNROLL = 4, MAX_ROWS = 14, MAX_NV = 4, MAX_BATCH = HN_MAX_RANK };
@@ -126,6 +127,7 @@ typedef struct product {
     shape s;
     int mr, nv, lanes;
     bool pack, tail; /* tail: the panel may reach past N */
+    hn_totals totals;
     int a, bb, scratch;
     hn_kv m, n, k;
     hn_kv a_base, b_base, a_row, a_k, b_row,
@@ -166,21 +168,45 @@ static void step(const product *g, int rows, hn_kvar *acc, hn_kv row0, hn_kv k)
     }
 }
 
+/* Steps [from, to), UNROLL at a time. */
+static void steps(const product *g, int rows, hn_kvar *acc, hn_kv row0, hn_kv from, hn_kv to)
+{
+    hn_kb *b = g->b;
+    const hn_kv k = hn_kb_for(b, from, to, UNROLL);
+    for (int u = 0; u < UNROLL; u++)
+        step(g, rows, acc, row0, hn_kb_addi(b, k, u));
+    hn_kb_end(b);
+}
+
+/* The sums of a tile over all of K. */
+static void sums(const product *g, int rows, hn_kvar *acc, hn_kv row0)
+{
+    hn_kb *b = g->b;
+    const int n = rows * g->nv;
+    const hn_kv whole = hn_kb_sub(b, g->k, hn_kb_imod(b, g->k, hn_kb_i(b, UNROLL)));
+    for (int i = 0; i < n; i++)
+        acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
+    hn_totals_clear(&g->totals, n);
+    if (g->totals.buf < 0) {
+        steps(g, rows, acc, row0, hn_kb_i(b, 0), whole);
+    } else {
+        const hn_kv from = hn_kb_for(b, hn_kb_i(b, 0), whole, HN_TOTALS_BLOCK);
+        steps(g, rows, acc, row0, from, hn_kb_min(b, hn_kb_addi(b, from, HN_TOTALS_BLOCK), whole));
+        hn_totals_add(&g->totals, acc, n);
+        hn_kb_end(b);
+    }
+    const hn_kv rest = hn_kb_for(b, whole, g->k, 1);
+    step(g, rows, acc, row0, rest);
+    hn_kb_end(b);
+    hn_totals_take(&g->totals, acc, n);
+}
+
 static void tile(product *g, int rows, hn_kv row0)
 {
     hn_kb *b = g->b;
     const int rank = g->s.y->type.rank;
     hn_kvar acc[MAX_ROWS * MAX_NV];
-    for (int i = 0; i < rows * g->nv; i++)
-        acc[i] = hn_kb_var(b, hn_kb_float(b, HN_F32, g->lanes, 0));
-    const hn_kv whole = hn_kb_sub(b, g->k, hn_kb_imod(b, g->k, hn_kb_i(b, UNROLL)));
-    const hn_kv k = hn_kb_for(b, hn_kb_i(b, 0), whole, UNROLL);
-    for (int u = 0; u < UNROLL; u++)
-        step(g, rows, acc, row0, hn_kb_addi(b, k, u));
-    hn_kb_end(b);
-    const hn_kv rest = hn_kb_for(b, whole, g->k, 1);
-    step(g, rows, acc, row0, rest);
-    hn_kb_end(b);
+    sums(g, rows, acc, row0);
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < g->nv; v++) {
             hn_kidx idx;
@@ -356,13 +382,14 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     shape_of(r, &g.s);
     g.a = hn_lower_in(l, hn_region_operand(r, g.s.a));
     g.bb = hn_lower_in(l, hn_region_operand(r, g.s.b));
+    g.totals = hn_totals_new(b, g.mr * g.nv, g.lanes, hn_region_opt(r, g.s.k));
     tiles(&g, row_block(&g.s, t, p));
     return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_gemm_f32_runtime__cpu = {
     .name = "gemm_f32_runtime__cpu",
-    .rev = 1,
+    .rev = 2,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits,
