@@ -183,6 +183,7 @@ def stages(long):
             ("unit-gpu", unit_stage("release", SIMULATED_GPU, r"(tactic_every|build)")),
             ("models-all", script_stage([sys.executable, "tests/zoo/run.py", "--set", "bench"], timeout=7200)),
             ("conformance-ways", script_stage([sys.executable, "tests/conformance/run.py"], timeout=3600)),
+            ("contrib", script_stage(["make", "--no-print-directory", "contrib"])),
             ("fuzz", script_stage([sys.executable, "scripts/fuzz.py", "--seconds", "120"])),
         ]
     return [s for s in out if is_there(s[0])]

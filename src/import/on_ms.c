@@ -34,6 +34,27 @@ hone_status hn_im_on_ms_quick_gelu(hn_im_call *c)
                               HN_ATTRS_ARG(HN_A_F("beta", hn_im_f(c, "alpha", (double)1.702f)))));
 }
 
+hone_status hn_im_on_ms_gemm_fast_gelu(hn_im_call *c)
+{
+    return hn_im_ret(c, gelu(c, add_if(c, hn_im_matmul_numpy(c, c->in[0], c->in[1]), hn_im_in(c, 2)), true));
+}
+
+hone_status hn_im_on_ms_bias_add(hn_im_call *c)
+{
+    return hn_im_ret(c, hn_im_binary(c, HN_OP_add, hn_im_binary(c, HN_OP_add, c->in[0], c->in[1]), c->in[2]));
+}
+
+/* The half in front times the gelu of the other. */
+hone_status hn_im_on_ms_bias_split_gelu(hn_im_call *c)
+{
+    hn_value *x = hn_im_binary(c, HN_OP_add, c->in[0], c->in[1]);
+    if (!x || x->type.rank < 1) return c->b->status ? c->b->status : HN_IM_RAISE(c, HONE_E_SHAPE, "the input is a scalar");
+    const int last = x->type.rank - 1;
+    const hn_dim half = hn_im_ddiv(c, x->type.dim[last], 2);
+    hn_value *left = hn_slice(c->b, x, last, 0, half), *right = hn_slice(c->b, x, last, half, half);
+    return hn_im_ret(c, hn_im_binary(c, HN_OP_mul, left, gelu(c, right, false)));
+}
+
 /* The "activation" attribute of fused ops, with its parameters. */
 static hn_value *activate(hn_im_call *c, hn_value *x)
 {
@@ -55,6 +76,11 @@ static hn_value *activate(hn_im_call *c, hn_value *x)
         return hn_b3(c->b, HN_OP_clip, x, hn_im_like_f(c, x, a), hn_im_like_f(c, x, b), HN_NO_ATTRS);
     hn_im_refuse(c, "the fused activation \"%s\" is not known here", name);
     return NULL;
+}
+
+static hn_value *scalar(hn_im_call *c, hn_value *v)
+{
+    return v && v->type.rank && hn_tdesc_numel_static(&v->type) == 1 ? hn_reshape(c->b, v, 0, NULL) : v;
 }
 
 static hone_status done(hn_im_call *c, hn_value *v)
@@ -147,19 +173,33 @@ static hn_value *mask_and_bias(hn_im_call *c, hn_value *seen, hn_value *bias)
     return hn_im_binary(c, HN_OP_add, bias, hidden);
 }
 
-hone_status hn_im_on_ms_attention(hn_im_call *c)
+/* The cache [2,b,h,t,d] in front of keys and values; output 1 is the longer one. */
+static hone_status extend(hn_im_call *c, hn_value *past, hn_value *part[3])
 {
-    hn_value *x = c->in[0], *w = c->in[1], *bias = c->in[2], *part[3];
+    hn_value *both[2];
+    if (past && past->type.rank != 5) return HN_IM_RAISE(c, HONE_E_SHAPE, "the cache has rank %d, not 5", past->type.rank);
+    for (int i = 0; i < 2; i++) {
+        hn_value *old = past ? hn_im_squeeze(c, hn_slice(c->b, past, 0, i, 1), 0) : NULL;
+        if (old) part[1 + i] = hn_im_concat(c, 2, 2, (hn_value *[]){ old, part[1 + i] });
+        HN_TRY(c->b->status);
+        both[i] = hn_im_wants(c, 1) ? hn_im_unsqueeze(c, part[1 + i], 0) : NULL;
+    }
+    if (hn_im_wants(c, 1)) c->out[1] = hn_im_concat(c, 0, 2, both);
+    return c->b->status;
+}
+
+/* Attention over one product that holds query, key and value beside each other. */
+static hone_status attend_packed(hn_im_call *c, hn_value *qkv, hn_value *mask_index, hn_value *past, hn_value *bias)
+{
+    hn_value *part[3];
     const int64_t heads = hn_im_i(c, "num_heads", 0), causal = hn_im_i(c, "unidirectional", 0);
     int n_sizes;
     const int64_t *sizes = hn_im_is(c, "qkv_hidden_sizes", &n_sizes);
     hn_im_ignore(c, "mask_filter_value");
-    if (hn_im_in(c, 4) || hn_im_wants(c, 1))
-        return hn_im_refuse(c, "a cache of past keys is not supported here");
     if (hn_im_i(c, "do_rotary", 0)) return hn_im_refuse(c, "do_rotary is not supported here");
+    if (hn_im_i(c, "past_present_share_buffer", 0)) return hn_im_refuse(c, "a shared cache is not supported here");
     if (sizes && n_sizes != 3)
         return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
-    hn_value *qkv = add_if(c, hn_im_matmul(c, x, w, false, false), bias);
     if (!qkv || qkv->type.rank != 3)
         return c->b->status ? c->b->status : HN_IM_RAISE(c, HONE_E_SHAPE, "the input is not of rank 3");
     const hn_dim third = hn_im_ddiv(c, qkv->type.dim[2], 3);
@@ -168,12 +208,27 @@ hone_status hn_im_on_ms_attention(hn_im_call *c)
     for (int i = 0; i < 3; i++)
         part[i] = hn_im_split_heads(c, part[i], heads);
     HN_TRY(c->dg->code);
-    hn_value *seen = raw_mask(c, hn_im_in(c, 3), x->type.dim[1]);
-    hn_value *mask = mask_and_bias(c, seen, hn_im_in(c, 5));
+    HN_TRY(extend(c, past, part));
+    hn_value *mask = mask_and_bias(c, raw_mask(c, mask_index, part[1]->type.dim[2]), bias);
     HN_TRY(c->dg->code);
-    hn_value *y =
-        hn_im_attention_with(c, part[0], part[1], part[2], mask, hn_im_f(c, "scale", 0), causal ? 1 : 0);
+    hn_value *y = hn_im_attention_with(c, part[0], part[1], part[2], mask, hn_im_f(c, "scale", 0),
+                                       causal ? (past ? 2 : 1) : 0);
     return done(c, hn_im_merge_heads(c, y));
+}
+
+hone_status hn_im_on_ms_attention(hn_im_call *c)
+{
+    hn_value *qkv = add_if(c, hn_im_matmul(c, c->in[0], c->in[1], false, false), hn_im_in(c, 2));
+    if (c->n_in > 6) return hn_im_refuse(c, "a shared cache is not supported here");
+    return attend_packed(c, qkv, hn_im_in(c, 3), hn_im_in(c, 4), hn_im_in(c, 5));
+}
+
+/* inputs: x, w, bias, scale of x, scale of w, mask?, zero of x?, zero of w?, cache? */
+hone_status hn_im_on_ms_qattention(hn_im_call *c)
+{
+    hn_value *acc = hn_im_matmul_int(c, c->in[0], c->in[1], scalar(c, hn_im_in(c, 6)), scalar(c, hn_im_in(c, 7)));
+    hn_value *qkv = add_if(c, hn_im_scale_acc(c, acc, scalar(c, c->in[3]), scalar(c, c->in[4])), hn_im_in(c, 2));
+    return attend_packed(c, qkv, hn_im_in(c, 5), hn_im_in(c, 8), NULL);
 }
 
 hone_status hn_im_on_ms_mha(hn_im_call *c)
@@ -316,11 +371,6 @@ hone_status hn_im_on_ms_quant_lstm(hn_im_call *c)
 
 /* ---- quantised elementwise and pools: dequantize, compute, quantize ---- */
 
-static hn_value *scalar(hn_im_call *c, hn_value *v)
-{
-    return v && v->type.rank && hn_tdesc_numel_static(&v->type) == 1 ? hn_reshape(c->b, v, 0, NULL) : v;
-}
-
 static hn_value *widen(hn_im_call *c, int i)
 {
     return hn_im_dequantize_with(c, c->in[i], scalar(c, c->in[i + 1]), scalar(c, hn_im_in(c, i + 2)), 0, 0);
@@ -392,6 +442,19 @@ hone_status hn_im_on_ms_qlinear_avg_pool(hn_im_call *c)
 hone_status hn_im_on_ms_qlinear_global_pool(hn_im_call *c)
 {
     return pooled(c, average_all);
+}
+
+hone_status hn_im_on_ms_qlinear_reduce_mean(hn_im_call *c)
+{
+    int64_t axes[HN_MAX_RANK];
+    int n;
+    bool given;
+    hn_value *x = widen(c, 0);
+    if (!x) return c->b->status;
+    HN_TRY(hn_im_axes(c, "axes", -1, x->type.rank, true, axes, &n, &given));
+    for (int i = 0; !given && i < x->type.rank; i++)
+        axes[n++] = i;
+    return narrow(c, hn_im_reduce(c, HN_OP_reduce_mean, x, n, axes, hn_im_i(c, "keepdims", 1) != 0), 3);
 }
 
 /* inputs: cond, then (x, scale, zero) twice, then scale and zero of the result */

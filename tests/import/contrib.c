@@ -226,3 +226,62 @@ TEST(embeddings_and_their_norm)
     SAME(&(spec){ MS, "TransposeMatMul", "x,y", "transA=i:1 alpha=f:0.5" },
          PLAIN({ "", "Gemm", "x,y", "transA=i:1 alpha=f:0.5" }), "3,4", "3,2", NULL);
 }
+
+static void channels(hn_str *g)
+{
+    g_floats(g, "s", "4", "1,2,-1,0.5");
+    g_floats(g, "b", "4", "0.5,0.25,0,-1");
+}
+
+TEST(blocks_of_diffusion_models)
+{
+    SAME(&(spec){ MS, "GroupNorm", "x,s,b", "groups=i:2 activation=i:1 epsilon=f:0.01" },
+         PLAIN({ "", "Transpose", "x", "perm=is:0,3,1,2" }, { "", "GroupNormalization", "t0,s,b", "num_groups=i:2 epsilon=f:0.01" },
+               { "", "Transpose", "t1", "perm=is:0,2,3,1" }, { "", "Sigmoid", "t2", "" }, { "", "Mul", "t2,t3", "" }),
+         "2,3,2,4", "1", channels);
+    SAME(&(spec){ MS, "BiasAdd", "x,b,y", "" }, PLAIN({ "", "Add", "x,b", "" }, { "", "Add", "t0,y", "" }), "2,3,4", "2,3,4", channels);
+    SAME(&(spec){ MS, "GemmFastGelu", "x,y,b", "" },
+         PLAIN({ "", "MatMul", "x,y", "" }, { "", "Add", "t0,b", "" }, { "", "Gelu", "t1", "approximate=s:tanh" }), "2,3", "3,4", channels);
+}
+
+/* Two experts of one matrix each way, both chosen: their shares are the router's softmax. */
+static void experts(hn_str *g)
+{
+    g_floats(g, "w1", "2,3,2", "1,2,-1,0.5,0.25,-2,3,1,-0.5,1,2,-1");
+    g_floats(g, "w2", "2,2,3", "0.5,1,-1,2,0.25,1,-2,1,0.5,1,-1,2");
+    g_floats(g, "a1", "3,2", "1,2,-1,0.5,0.25,-2");
+    g_floats(g, "a2", "2,3", "0.5,1,-1,2,0.25,1");
+    g_floats(g, "b1", "3,2", "3,1,-0.5,1,2,-1");
+    g_floats(g, "b2", "2,3", "-2,1,0.5,1,-1,2");
+    g_ints(g, "first", "1", "0");
+    g_ints(g, "second", "1", "1");
+}
+
+TEST(mixtures_of_experts)
+{
+    SAME(&(spec){ MS, "MoE", "x,y,w1,,w2", "activation_type=s:relu k=i:2" },
+         PLAIN({ "", "Gemm", "x,a1", "transB=i:1" }, { "", "Relu", "t0", "" }, { "", "Gemm", "t1,a2", "transB=i:1" },
+               { "", "Gemm", "x,b1", "transB=i:1" }, { "", "Relu", "t3", "" }, { "", "Gemm", "t4,b2", "transB=i:1" },
+               { "", "Softmax", "y", "" }, { "", "Gather", "t6,first", "axis=i:1" }, { "", "Gather", "t6,second", "axis=i:1" },
+               { "", "Mul", "t2,t7", "" }, { "", "Mul", "t5,t8", "" }, { "", "Add", "t9,t10", "" }),
+         "5,2", "5,2", experts);
+}
+
+static void refused(hn_test *t, const char *op, const char *in, const char *attrs, const char *why)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "5,2");
+    g_input(&g, "y", F32, "5,2");
+    experts(&g);
+    g_node_in(&g, MS, op, in, "z", attrs);
+    g_output(&g, "z", F32, NULL);
+    import_bad(t, &g, 21, NULL, HONE_E_UNSUPPORTED, why);
+}
+
+TEST(experts_of_unknown_use_are_refused)
+{
+    refused(t, "MoE", "x,y,w1,,w2", "use_sparse_mixer=i:1 k=i:2", "sparse mixer");
+    refused(t, "MoE", "x,y,w1,,w2", "activation_type=s:swiglu k=i:2", "layer of the experts is missing");
+    refused(t, "QMoE", "x,y,w1,a1,,w2,a2", "quant_type=s:fp4 k=i:2", "weights of type \"fp4\"");
+    refused(t, "QMoE", "x,y,w1,a1,,w2,a2", "expert_weight_bits=i:3 k=i:2", "weights of 3 bits");
+}

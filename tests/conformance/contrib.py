@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""com.microsoft's ops against ONNX Runtime: small models with random operands, its outputs as what ours have to be.
+
+Each case becomes a folder as the suites have them, under build/conformance/contrib, and runs the four ways of run.py. Needs
+onnx and onnxruntime (scripts/peers.py fuzz makes a Python that has both). What ONNX Runtime's CPU build cannot run (GroupNorm,
+BiasAdd, ...) is held against NumPy instead.
+"""
+
+import argparse
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+
+import run as conformance
+
+MS = "com.microsoft"
+CASES = {}
+
+
+def case(f):
+    CASES[f.__name__] = f
+    return f
+
+
+class Model:
+    """One node of com.microsoft. feed: inputs of the model by name; const: initializers by name; both in the node's order."""
+
+    def __init__(self, op, operands, outputs=("y",), want=None, **attrs):
+        self.op, self.operands, self.outputs, self.want, self.attrs = op, operands, outputs, want, attrs
+
+    def save(self, folder):
+        data = folder / "test_data_set_0"
+        data.mkdir(parents=True)
+        feed, init, names = {}, [], []
+        for i, x in enumerate(self.operands):
+            name = f"x{i}" if x is not None else ""
+            names.append(name)
+            if isinstance(x, Const):
+                init.append(x.tensor(name))
+            elif x is not None:
+                feed[name] = x
+        node = helper.make_node(self.op, names, list(self.outputs), domain=MS, **self.attrs)
+        ins = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feed.items()]
+        outs = [onnx.ValueInfoProto(name=o) for o in self.outputs if o]
+        graph = helper.make_graph([node], "g", ins, outs, init)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid(MS, 1)], ir_version=10)
+        if self.want is None:
+            o = ort.SessionOptions()
+            o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+            got = ort.InferenceSession(model.SerializeToString(), o, providers=["CPUExecutionProvider"]).run(None, feed)
+        else:
+            got = self.want
+        for out, v in zip(outs, got):
+            out.CopyFrom(helper.make_tensor_value_info(out.name, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape))
+        del graph.output[:]
+        graph.output.extend(outs)
+        model = helper.make_model(graph, opset_imports=model.opset_import, ir_version=10)
+        (folder / "model.onnx").write_bytes(model.SerializeToString())
+        for i, (n, v) in enumerate(feed.items()):
+            (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(v, n).SerializeToString())
+        for i, (out, v) in enumerate(zip(outs, got)):
+            (data / f"output_{i}.pb").write_bytes(numpy_helper.from_array(v, out.name).SerializeToString())
+
+
+class Const:
+    """An initializer; type: another ONNX type than the array's, for 4 bits."""
+
+    def __init__(self, value, type=None, shape=None):
+        self.value, self.type, self.shape = np.ascontiguousarray(value), type, shape
+
+    def tensor(self, name):
+        if self.type is None:
+            return numpy_helper.from_array(self.value, name)
+        return helper.make_tensor(name, self.type, self.shape, self.value.tobytes(), raw=True)
+
+
+def floats(r, *shape):
+    return r.standard_normal(shape).astype(np.float32)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+# ---- attention ----
+def qattention(r, past=False, mask=None, per_column=False, **attrs):
+    b, s, hidden, heads = 2, 3, 8, 2
+    x, w = r.integers(0, 256, (b, s, hidden), np.uint8), r.integers(-128, 128, (hidden, 3 * hidden), np.int8)
+    scale = floats(r, 3 * hidden) ** 2 * 0.01 + 0.001 if per_column else np.float32(0.02)
+    old = floats(r, 2, b, heads, 4, hidden // heads) if past else None
+    return Model("QAttention", [x, Const(w), Const(floats(r, 3 * hidden)), Const(np.float32(0.01)), Const(np.asarray(scale, np.float32)),
+                                mask, Const(np.uint8(120)), Const(np.zeros(3 * hidden, np.int8) if per_column else np.int8(3)), old],
+                 ("y", "present") if past else ("y",), num_heads=heads, **attrs)
+
+
+@case
+def qattention_plain(r):
+    return qattention(r)
+
+
+@case
+def qattention_causal(r):
+    return qattention(r, unidirectional=1)
+
+
+@case
+def qattention_per_column(r):
+    return qattention(r, per_column=True)
+
+
+@case
+def qattention_masked(r):
+    return qattention(r, mask=np.array([[1, 1, 0], [1, 1, 1]], np.int32))
+
+
+@case
+def qattention_cache(r):
+    return qattention(r, past=True, unidirectional=1)
+
+
+@case
+def attention_cache(r):
+    b, s, hidden, heads = 1, 2, 8, 2
+    return Model("Attention", [floats(r, b, s, hidden), floats(r, hidden, 3 * hidden), floats(r, 3 * hidden), None,
+                               floats(r, 2, b, heads, 3, hidden // heads)], ("y", "present"), num_heads=heads, unidirectional=1)
+
+
+# ---- lookups ----
+def lookup(r, data, scales, zero=None, **attrs):
+    return Model("GatherBlockQuantized", [Const(data) if isinstance(data, np.ndarray) else data, np.array([[2, 0], [4, 1]], np.int64),
+                                          Const(scales), zero], **attrs)
+
+
+@case
+def gather_block_u8_packed(r):
+    return lookup(r, r.integers(0, 256, (5, 16), np.uint8), floats(r, 5, 2), block_size=16, quantize_axis=1, gather_axis=0)
+
+
+@case
+def gather_block_u8_packed_zeros(r):
+    return lookup(r, r.integers(0, 256, (5, 16), np.uint8), floats(r, 5, 2), Const(r.integers(0, 256, (5, 1), np.uint8)), block_size=16,
+                  quantize_axis=1, gather_axis=0)
+
+
+@case
+def gather_block_8_bits(r):
+    return lookup(r, r.integers(0, 256, (5, 32), np.uint8), floats(r, 5, 2), Const(r.integers(0, 256, (5, 2), np.uint8)), bits=8,
+                  block_size=16, quantize_axis=1, gather_axis=0)
+
+
+@case
+def gather_block_int4(r):
+    return lookup(r, Const(r.integers(0, 256, (5, 16), np.uint8), onnx.TensorProto.INT4, (5, 32)), floats(r, 5, 2), block_size=16,
+                  quantize_axis=1, gather_axis=0)
+
+
+@case
+def gather_block_uint4_columns(r):
+    return lookup(r, Const(r.integers(0, 256, (32, 4), np.uint8), onnx.TensorProto.UINT4, (32, 8)), floats(r, 2, 8),
+                  Const(r.integers(0, 256, (2, 4), np.uint8), onnx.TensorProto.UINT4, (2, 8)), block_size=16, quantize_axis=0, gather_axis=1)
+
+
+@case
+def q_embed_norm(r):
+    ids, kinds = np.array([[1, 3, 0], [2, 2, 1]], np.int32), np.array([[0, 1, 1], [0, 0, 1]], np.int32)
+    table = [Const(r.integers(0, 256, n, np.uint8)) for n in ((5, 8), (4, 8), (2, 8), (8,), (8,))]
+    scale = [Const(np.float32(s)) for s in (0.02, 0.01, 0.03, 0.01, 0.005)]
+    zero = [Const(np.uint8(z)) for z in (128, 100, 140, 20, 130)]
+    mask = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+    return Model("QEmbedLayerNormalization", [ids, kinds, *table, mask, *scale, *zero], ("y", "kept"), epsilon=1e-5)
+
+
+# ---- quantised reductions ----
+@case
+def qlinear_reduce_mean(r):
+    x = r.integers(0, 256, (2, 3, 8), np.uint8)
+    y = np.clip(np.rint((x.astype(np.float64) - 100).mean(2, keepdims=True) * 0.02 / 0.017) + 90, 0, 255).astype(np.uint8)
+    return Model("QLinearReduceMean", [x, Const(np.float32(0.02)), Const(np.uint8(100)), Const(np.float32(0.017)), Const(np.uint8(90))],
+                 want=[y], axes=[2], keepdims=1)
+
+
+# ---- what diffusion models are fused to ----
+def group_norm(x, gamma, beta, groups, eps, swish):
+    n, h, w, c = x.shape
+    g = x.astype(np.float64).reshape(n, h * w, groups, c // groups)
+    g = (g - g.mean((1, 3), keepdims=True)) / np.sqrt(g.var((1, 3), keepdims=True) + eps)
+    y = g.reshape(x.shape) * gamma + beta
+    return (y * sigmoid(y) if swish else y).astype(np.float32)
+
+
+@case
+def group_norm_swish(r):
+    x, gamma, beta = floats(r, 2, 3, 4, 8), floats(r, 8), floats(r, 8)
+    return Model("GroupNorm", [x, Const(gamma), Const(beta)], want=[group_norm(x, gamma, beta, 4, 1e-5, True)], groups=4, activation=1,
+                 epsilon=1e-5, channels_last=1)
+
+
+@case
+def group_norm_channels_first(r):
+    x, gamma, beta = floats(r, 2, 3, 4, 8), floats(r, 8), floats(r, 8)
+    y = group_norm(x, gamma, beta, 2, 1e-3, False).transpose(0, 3, 1, 2)
+    return Model("GroupNorm", [np.ascontiguousarray(x.transpose(0, 3, 1, 2)), Const(gamma), Const(beta)], want=[np.ascontiguousarray(y)],
+                 groups=2, activation=0, epsilon=1e-3, channels_last=0)
+
+
+@case
+def skip_group_norm(r):
+    x, gamma, beta, skip, bias = floats(r, 2, 3, 4, 8), floats(r, 8), floats(r, 8), floats(r, 2, 8), floats(r, 8)
+    s = x + skip[:, None, None, :] + bias
+    return Model("SkipGroupNorm", [x, Const(gamma), Const(beta), skip, Const(bias)], ("y", "s"),
+                 want=[group_norm(s, gamma, beta, 4, 1e-5, False), s], groups=4, activation=0, epsilon=1e-5, channels_last=1)
+
+
+@case
+def bias_add(r):
+    x, b, skip = floats(r, 2, 5, 8), floats(r, 8), floats(r, 2, 5, 8)
+    return Model("BiasAdd", [x, b, skip], want=[x + b + skip])
+
+
+@case
+def bias_split_gelu(r):
+    import math
+    x, b = floats(r, 2, 5, 16), floats(r, 16)
+    s = (x + b).astype(np.float64)
+    g = s[..., 8:] * 0.5 * (1 + np.vectorize(math.erf)(s[..., 8:] / np.sqrt(2)))
+    return Model("BiasSplitGelu", [x, b], want=[(s[..., :8] * g).astype(np.float32)])
+
+
+# ---- mixtures of experts ----
+E, HIDDEN, INTER, TOKENS = 4, 32, 16, 5
+
+
+def moe(r, activation, width=1, bias=True, k=2, third=False, **attrs):
+    w = [floats(r, E, INTER * width, HIDDEN) * 0.3, floats(r, E, INTER * width) if bias else None, floats(r, E, HIDDEN, INTER) * 0.3,
+         floats(r, E, HIDDEN) if bias else None]
+    return Model("MoE", [floats(r, TOKENS, HIDDEN), floats(r, TOKENS, E), *(None if x is None else Const(x) for x in w)],
+                 activation_type=activation, k=k, **attrs)
+
+
+@case
+def moe_relu(r):
+    return moe(r, "relu", k=1)
+
+
+@case
+def moe_gelu_normalised(r):
+    return moe(r, "gelu", normalize_routing_weights=1)
+
+
+@case
+def moe_silu(r):
+    return moe(r, "silu", bias=False, k=3)
+
+
+@case
+def moe_swiglu(r):
+    return moe(r, "swiglu", width=2, normalize_routing_weights=1, swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0,
+               swiglu_limit=7.0)
+
+
+def qmoe(r, bits, block=0, zeros=False, width=1, **attrs):
+    pack = 8 // bits
+
+    def weights(rows, n):
+        q = r.integers(0, 256, (E, rows, n // pack), np.uint8)
+        scale = np.abs(floats(r, E, rows, n // block)) if block else np.abs(floats(r, E, rows))
+        return Const(q), Const((scale * 0.05 / (1 << (bits - 4))).astype(np.float32))
+
+    def zero(rows, n):
+        per = max(1, n // block) if block else 1
+        shape = (E, rows, (per + pack - 1) // pack) if block else (E, (rows + pack - 1) // pack)
+        return Const(r.integers(0, 256, shape, np.uint8)) if zeros else None
+
+    w1, s1 = weights(INTER * width, HIDDEN)
+    w2, s2 = weights(HIDDEN, INTER)
+    operands = [floats(r, TOKENS, HIDDEN), floats(r, TOKENS, E), w1, s1, Const(floats(r, E, INTER * width)), w2, s2, None]
+    if zeros:
+        operands += [None, None, None, zero(INTER * width, HIDDEN), zero(HIDDEN, INTER)]
+    extra = {"block_size": block} if block else {}
+    return Model("QMoE", operands, k=2, expert_weight_bits=bits, **extra, **attrs)
+
+
+@case
+def qmoe_4_bits(r):
+    return qmoe(r, 4, activation_type="silu", normalize_routing_weights=1)
+
+
+@case
+def qmoe_8_bits(r):
+    return qmoe(r, 8, activation_type="gelu", normalize_routing_weights=1) # which its CPU kernel always does
+
+
+@case
+def qmoe_4_bits_blocks(r):
+    return qmoe(r, 4, block=16, activation_type="relu", normalize_routing_weights=1)
+
+
+@case
+def qmoe_zero_points(r):
+    return qmoe(r, 4, block=16, zeros=True, activation_type="silu", normalize_routing_weights=1)
+
+
+@case
+def qmoe_swiglu(r):
+    return qmoe(r, 4, width=2, activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0, swiglu_limit=7.0,
+                normalize_routing_weights=1)
+
+
+# ---- standard ops under this domain ----
+@case
+def trilu(r):
+    return Model("Trilu", [floats(r, 2, 4, 5), np.array(1, np.int64)], upper=0)
+
+
+@case
+def pad(r):
+    return Model("Pad", [floats(r, 2, 3), Const(np.array([0, 1, 1, 2], np.int64)), Const(np.array([0.5], np.float32))], mode="constant")
+
+
+@case
+def gather_nd(r):
+    return Model("GatherND", [floats(r, 3, 4), np.array([[1, 2], [0, 3]], np.int64)])
+
+
+def make(folder):
+    """{case: folder}, {case: why ONNX Runtime does not run it}."""
+    shutil.rmtree(folder, ignore_errors=True)
+    out, refused = {}, {}
+    for i, (name, f) in enumerate(sorted(CASES.items())):
+        try:
+            f(np.random.default_rng(i)).save(folder / name)
+            out[name] = str(folder / name)
+        except Exception as e: # whatever onnxruntime raises
+            refused[name] = str(e).strip().splitlines()[0][:200]
+    return out, refused
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--only", metavar="TEXT", default="")
+    ap.add_argument("--ways", default=",".join(conformance.WAYS))
+    ap.add_argument("--program", type=pathlib.Path)
+    args = ap.parse_args()
+    cases, refused = make(conformance.ROOT / "build" / "conformance" / "contrib")
+    cases = {c: d for c, d in cases.items() if args.only in c}
+    program = args.program or conformance.find_program(conformance.ROOT / "build" / "release")
+    bad = 0
+    for way in args.ways.split(","):
+        got = conformance.run_all([str(program), *conformance.WAYS[way]], cases, 2, 120)
+        for c, (verdict, reason) in sorted(got.items()):
+            if verdict != "pass":
+                bad += 1
+                print(f"      {c}, {way}: {verdict}: {reason}")
+    for c, why in refused.items():
+        print(f"      {c}: ONNX Runtime {ort.__version__} does not run it: {why}")
+    print(f"contrib: {len(cases)} passed, {bad + len(refused)} failed, 0 skipped" if not bad and not refused
+          else f"contrib: {len(cases)} cases, {bad + len(refused)} failed, 0 skipped")
+    return 1 if bad or refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
