@@ -69,13 +69,21 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
     return !hn_dim_is_const(d) || d >= p[P_LANES] / 2;
 }
 
+/* A GPU's threads that take few bytes each leave bandwidth unused. */
+static double share_of_bandwidth(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    const int64_t bytes = p[P_LANES] * hn_dtype_bits(r->g->out[0].value->type.dtype) / 8;
+    if (t->arch != HN_ARCH_SM || bytes >= 8) return 0.8;
+    return bytes >= 4 ? 0.6 : 0.4;
+}
+
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_work w;
     hn_region_work(r, &w);
     const double wide = hn_lower_lanes(t, HN_F32);
     const double eff = 0.25 * (double)p[P_LANES] / wide; /* chains of dependent arithmetic: a quarter of the peak */
-    return hn_roofline_ns(t, w.flops, w.bytes, eff, 0.8) + 100;
+    return hn_roofline_ns(t, w.flops, w.bytes, eff, share_of_bandwidth(r, t, p)) + 100;
 }
 
 typedef struct walk {

@@ -1,8 +1,10 @@
 /* Matrix products on a GPU's matrix units: f16 and bf16 as the model has them, f32 as tf32 where the route allows. Operands whose
  * rows are whole chunks are copied as they lie, transposed or not; others, and what is fused before, are computed a chunk at a
- * time. */
+ * time. Constant right operands whose rows are not are stored [n][k] when building, rows filled up with zeros. */
 #include "tactic/cpu/loops.h"
 #include "tactic/cuda/mma.h"
+
+#include <string.h>
 
 enum { MAX_SLOT = 16, A = 0, B = 1 };
 
@@ -74,6 +76,24 @@ static bool is_copied(const hn_region *r, int which)
     return hn_dim_is_const(v->type.dim[dense]) && v->type.dim[dense] % hn_mma_elems(type) == 0;
 }
 
+/* Stored anew when building. */
+static bool is_packed(const hn_region *r, int which)
+{
+    const hn_value *v = hn_in(r->root, which);
+    const int operand = hn_region_operand(r, v);
+    return which == B && !is_copied(r, B) && operand >= 0 && r->data[operand] && v->type.rank == 2 && hn_layout_is_plain(&v->layout) &&
+           hn_tdesc_is_static(&v->type);
+}
+
+/* Elements of a packed row. */
+static int64_t packed_row(const hn_region *r)
+{
+    int row, k;
+    axes_of(r, B, &row, &k);
+    const int64_t elems = hn_mma_elems(type_of(r));
+    return (hn_in(r->root, B)->type.dim[k] + elems - 1) / elems * elems;
+}
+
 static void size_of(const hn_region *r, hn_mma_size *ret)
 {
     const hn_value *y = r->root->out[0];
@@ -85,7 +105,7 @@ static void size_of(const hn_region *r, hn_mma_size *ret)
     *ret = (hn_mma_size){ .type = type_of(r), .groups = 1, .m = (double)hn_region_opt(r, y->type.dim[rank - 2]),
                           .n = (double)hn_region_opt(r, y->type.dim[rank - 1]), .bytes = w.bytes,
                           .k = (double)hn_region_opt(r, hn_in(r->root, A)->type.dim[k]),
-                          .computed = { !is_copied(r, A), !is_copied(r, B) } };
+                          .computed = { !is_copied(r, A), !is_copied(r, B) && !is_packed(r, B) } };
     for (int i = 0; i < rank - 2; i++) ret->groups *= (double)hn_region_opt(r, y->type.dim[i]);
 }
 
@@ -148,6 +168,41 @@ static hn_kv place(void *user, int slot, hn_kv k, hn_kv *ok)
     return hn_kb_add(b, f->base[slot], hn_kb_mul(b, k, hn_loops_stride(l, f->v, f->k_axis)));
 }
 
+static void begin_packed(void *user, int slot, hn_kv g, hn_kv row)
+{
+    factor *f = user;
+    hn_kb *b = hn_lower_kb(f->of->l);
+    (void)g;
+    f->base[slot] = hn_kb_muli(b, row, packed_row(f->of->r));
+    f->inside[slot] = hn_kb_lt(b, row, hn_kb_i(b, f->v->type.dim[f->row_axis]));
+}
+
+static hn_kv place_packed(void *user, int slot, hn_kv k, hn_kv *ok)
+{
+    factor *f = user;
+    hn_kb *b = hn_lower_kb(f->of->l);
+    *ok = hn_kb_and(b, f->inside[slot], hn_kb_lt(b, k, hn_kb_i(b, packed_row(f->of->r))));
+    return hn_kb_add(b, f->base[slot], k);
+}
+
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
+{
+    (void)t, (void)p, (void)i, (void)dg;
+    int row_axis, k_axis;
+    axes_of(r, B, &row_axis, &k_axis);
+    const hn_value *v = hn_in(r->root, B);
+    const uint8_t *src = r->data[hn_region_operand(r, v)]->at;
+    const int64_t rows = v->type.dim[row_axis], depth = v->type.dim[k_axis], width = packed_row(r);
+    const size_t size = (size_t)hn_dtype_bits(v->type.dtype) / 8;
+    uint8_t *at = dst;
+    for (int64_t n = 0; n < rows; n++)
+        for (int64_t k = 0; k < width; k++, at += size) {
+            if (k < depth) memcpy(at, src + (size_t)(k_axis ? n * depth + k : k * rows + n) * size, size);
+            else memset(at, 0, size);
+        }
+    return HONE_OK;
+}
+
 static hn_kv chunk(void *user, hn_kv g, hn_kv row, hn_kv k, int elems, hn_kv ok)
 {
     factor *f = user;
@@ -171,6 +226,8 @@ static hn_mma_operand operand(product *p, int which)
     axes_of(p->r, which, &f->row_axis, &f->k_axis);
     const hn_dim k = f->v->type.dim[f->k_axis];
     f->check_k = !hn_dim_is_const(k) || k * hn_dtype_bits(p->type) / 8 % MOST_STEP;
+    if (is_packed(p->r, which))
+        return (hn_mma_operand){ .user = f, .buf = hn_lower_blob(p->l, 0, p->type), .begin = begin_packed, .place = place_packed };
     const int dense = hn_loops_dense_axis(f->v), number = hn_region_operand(p->r, f->v);
     return (hn_mma_operand){ .user = f, .buf = is_copied(p->r, which) ? hn_lower_in(p->l, number) : -1,
                              .turned = dense == f->row_axis, .row_fast = dense == f->row_axis,
@@ -210,17 +267,26 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 {
     product p = { .r = r, .y = r->root->out[0], .type = type_of(r) };
     const hn_mma_maker how = { .user = &p, .start = start, .name = p.type == HN_F32 ? "gemm_tf32_mma__cuda" : "gemm_half_mma__cuda" };
+    if (is_packed(r, B)) {
+        int row, k;
+        axes_of(r, B, &row, &k);
+        const int64_t width = packed_row(r);
+        const hn_blob blob = { .operand = hn_region_operand(r, hn_in(r->root, B)),
+                               .recipe = hn_arena_printf(ret->arena, "gemm_mma_k%lld_axis%d", (long long)width, k),
+                               .bytes = (size_t)hn_dtype_bytes(p.type, hn_in(r->root, B)->type.dim[row] * width) };
+        if (!hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+    }
     return hn_mma_emit(&how, r, t, prm, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_gemm_half_mma__cuda = {
-    .name = "gemm_half_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
-    .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .name = "gemm_half_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_gemm_tf32_mma__cuda = {
-    .name = "gemm_tf32_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
-    .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit,
+    .name = "gemm_tf32_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

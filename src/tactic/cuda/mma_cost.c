@@ -8,7 +8,7 @@ enum { REGISTERS = 65536, THREADS_A_CORE = 2048, OTHER_REGISTERS = 90, SHARED_RE
 void hn_mma_space(hn_space *ret)
 {
     hn_space_add_list(ret, "bm", 4, (const int64_t[]){ 128, 64, 32, 16 });
-    hn_space_add_list(ret, "bn", 3, (const int64_t[]){ 128, 64, 32 });
+    hn_space_add_list(ret, "bn", 4, (const int64_t[]){ 128, 64, 32, 256 });
     hn_space_add_list(ret, "bk", 2, (const int64_t[]){ 64, 128 });
     hn_space_add_list(ret, "stages", 3, (const int64_t[]){ 3, 4, 2 });
     hn_space_add_list(ret, "warps", 2, (const int64_t[]){ 4, 8 });
