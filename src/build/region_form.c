@@ -224,6 +224,17 @@ static hn_digest group_key(const hn_job *b, const hn_group *group)
     return hn_hasher_end(&h);
 }
 
+/* Another region than the same one elsewhere: its kernels compute other numbers. */
+static void make_exact(hn_region *r)
+{
+    hn_hasher h;
+    r->exact = true;
+    hn_hasher_init(&h);
+    hn_hasher_bytes(&h, &r->digest, sizeof(r->digest));
+    hn_hasher_i64(&h, r->exact);
+    r->digest = hn_hasher_end(&h);
+}
+
 hone_status hn_region_form(hn_job *b, hn_graph *g, hn_group *group, hn_diag *dg)
 {
     (void)g;
@@ -238,6 +249,7 @@ hone_status hn_region_form(hn_job *b, hn_graph *g, hn_group *group, hn_diag *dg)
     for (int i = 0; i < body->n_in; i++) data[i] = group->in[i]->data;
     const hn_node *r = group->root;
     hn_region_init(&group->region, body, root, data, r->n_origin ? r->origin[0] : r->name);
+    if (hn_knob_read_model(b->knobs, HN_KNOB_core_exact)) make_exact(&group->region);
     group->region.ops = ops_text(b, group);
     group->key = group_key(b, group);
     return HONE_OK;

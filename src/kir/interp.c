@@ -509,7 +509,7 @@ static hone_status run_thread(run *r, thread *t, int *n, int32_t outer)
         const int32_t at = t->pc;
         const hn_kins *x = &r->f->ins[at];
         if (++r->steps > r->max_steps) return too_long(r);
-        if (x->op == HN_KOP_BARRIER || x->op >= HN_KOP_SHFL_XOR) {
+        if (x->op == HN_KOP_BARRIER || hn_kir_by_warp(x->op)) {
             t->state = WAITING;
         } else if (is_thread_loop(x)) {
             const int count = r->f->threads[x->flags - HN_KFOR_THREAD_X];
@@ -582,7 +582,7 @@ static hone_status exchange(run *r, thread *const *warp, int n, bool *ret_any)
     const int32_t at = warp[0]->pc;
     const int op = r->f->ins[at].op;
 
-    if (op < HN_KOP_SHFL_XOR || (op >= HN_KOP_MMA && n < 32)) return HONE_OK;
+    if (!hn_kir_by_warp(op) || (op >= HN_KOP_MMA && n < 32)) return HONE_OK;
     for (int i = 0; i < n; i++)
         if (warp[i]->state != WAITING || warp[i]->pc != at) return HONE_OK;
     if (op == HN_KOP_MMA) multiply_tiles(r, warp, at);

@@ -438,6 +438,16 @@ hn_kv hn_kb_ldmatrix(hn_kb *b, int buf, hn_kv index, int matrices, bool transpos
     return hn_kb_emit(b, i);
 }
 
+hn_kv hn_kb_exp2a(hn_kb *b, hn_kv x)
+{
+    return emit1(b, HN_KOP_EXP2A, hn_kb_type(b, x), x);
+}
+
+hn_kv hn_kb_rcpa(hn_kb *b, hn_kv x)
+{
+    return emit1(b, HN_KOP_RCPA, hn_kb_type(b, x), x);
+}
+
 /* ---- variables ---- */
 hn_kvar hn_kb_var(hn_kb *b, hn_kv init)
 {

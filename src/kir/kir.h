@@ -309,6 +309,9 @@ void hn_kb_await(hn_kb *b, int groups);
 /** gpu: the whole warp must come by. t: F16, BF16, F32 (as tf32), I8. */
 hn_kv hn_kb_mma(hn_kb *b, hn_dtype t, hn_kv x, hn_kv y, hn_kv acc);
 hn_kv hn_kb_ldmatrix(hn_kb *b, int buf, hn_kv index, int matrices, bool transposed);
+/** gpu, f32: 2^x and 1/x as the processor has them (kops.def says how close). */
+hn_kv hn_kb_exp2a(hn_kb *b, hn_kv x);
+hn_kv hn_kb_rcpa(hn_kb *b, hn_kv x);
 /** Vectors at a place that is a multiple of their size in the buffer, in the buffer's own dtype. */
 hn_kv hn_kb_load_aligned(hn_kb *b, int buf, hn_kv index, int lanes);
 void hn_kb_store_aligned(hn_kb *b, int buf, hn_kv index, hn_kv v);

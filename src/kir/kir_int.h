@@ -63,6 +63,8 @@ uint16_t hn_half_from_f32(int half, float v);
 float hn_half_to_f32(int half, uint16_t bits);
 
 /* ---- what a warp does together (warp.c) ---- */
+/** All threads of the warp must come by. */
+bool hn_kir_by_warp(int op);
 /** MMA: operands and results of the 32 threads. */
 void hn_kwarp_mma(int dtype, const uint64_t *in[32][3], uint64_t out[32][4]);
 /** LDMATRIX: the word of thread t of an 8x8 matrix of 16-bit elements. */

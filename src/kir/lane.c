@@ -224,6 +224,10 @@ uint64_t hn_klane_un(int op, int dtype, uint64_t x)
         return hn_klane_from_f64(dtype, rint(hn_klane_f64(dtype, x)));
     case HN_KOP_TRUNC:
         return hn_klane_from_f64(dtype, trunc(hn_klane_f64(dtype, x)));
+    case HN_KOP_EXP2A:
+        return hn_klane_from_f64(dtype, exp2(hn_klane_f64(dtype, x)));
+    case HN_KOP_RCPA:
+        return hn_klane_from_f64(dtype, 1 / hn_klane_f64(dtype, x));
     default:
         return x;
     }

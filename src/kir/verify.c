@@ -316,6 +316,7 @@ const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x)
     if (x->op <= HN_KOP_SHUFFLE) return check_lanes(f, x, o);
     if (x->op <= HN_KOP_ROR) return check_reduce(x, o[0]);
     if (x->op <= HN_KOP_DOT2BF) return check_dot(x, o);
+    if (x->op >= HN_KOP_EXP2A) return same(t, o[0]) && t.dtype == HN_F32 ? NULL : "takes and yields f32";
     if (x->op >= HN_KOP_MMA) return check_matrix(f, x, o);
     if (x->imm < 0 || x->imm > 31) return "the distance is not within a warp";
     return same(t, o[0]) ? NULL : "the result is not like the operand";
@@ -438,7 +439,7 @@ static const char *check_nesting(scopes *s, int at)
 /* With a parallel loop, code outside it runs once a call, so it must not be seen from outside. */
 static const char *check_effects(const scopes *s, const hn_kins *x)
 {
-    if (((x->op >= HN_KOP_BARRIER && x->op <= HN_KOP_AWAIT) || x->op >= HN_KOP_SHFL_XOR) && !in_threads(s))
+    if (((x->op >= HN_KOP_BARRIER && x->op <= HN_KOP_AWAIT) || hn_kir_by_warp(x->op)) && !in_threads(s))
         return "outside a thread loop";
     if (s->f->threads[0] && (x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER) && !in_threads(s))
         return "a store outside the thread loop";

@@ -5,6 +5,11 @@
 
 enum { ROWS = 16, COLUMNS = 8, ROW_BYTES = 32 };
 
+bool hn_kir_by_warp(int op)
+{
+    return op >= HN_KOP_SHFL_XOR && op <= HN_KOP_LDMATRIX;
+}
+
 static void put_word(uint8_t *at, uint64_t word)
 {
     const uint32_t w = (uint32_t)word;

@@ -40,6 +40,40 @@ static int math_of(hn_op op)
     }
 }
 
+/* ---- functions whose result is rounded to 16 bits anyway: the processor's own powers of two and reciprocals will do ---- */
+static bool is_rough(const hn_lower *l, const hn_node *n)
+{
+    const hn_dtype t = n->out[0]->type.dtype;
+    return l->t->arch == HN_ARCH_SM && (t == HN_F16 || t == HN_BF16);
+}
+
+static hn_kv rough_exp(hn_kb *b, hn_kv x, double factor)
+{
+    return hn_kb_exp2a(b, hn_kb_mul(b, x, hn_kb_like(b, x, 1.4426950408889634 * factor)));
+}
+
+/* 1 - 2 / (e^2x + 1), which near zero is the difference of two equals: there x - x^3/3 + 2x^5/15. */
+static hn_kv rough_tanh(hn_kb *b, hn_kv x)
+{
+    const hn_kv one = hn_kb_like(b, x, 1), far = hn_kb_sub(b, one, hn_kb_mul(b, hn_kb_like(b, x, 2), hn_kb_rcpa(b, hn_kb_add(b, rough_exp(b, x, 2), one))));
+    const hn_kv s = hn_kb_mul(b, x, x);
+    const hn_kv near = hn_kb_mul(b, x, hn_kb_fma(b, s, hn_kb_fma(b, s, hn_kb_like(b, x, 2.0 / 15), hn_kb_like(b, x, -1.0 / 3)), one));
+    return hn_kb_select(b, hn_kb_lt(b, s, hn_kb_like(b, x, 0.01)), near, far);
+}
+
+/* NONE: no such function. */
+static hn_kv rough(hn_lower *l, const hn_node *n, hn_kv x)
+{
+    hn_kb *b = l->b;
+    if (!is_rough(l, n) || hn_kb_dtype(b, x) != HN_F32) return HN_KV_NONE;
+    switch (n->op) {
+    case HN_OP_exp: return rough_exp(b, x, 1);
+    case HN_OP_sigmoid: return hn_kb_rcpa(b, hn_kb_add(b, rough_exp(b, x, -1), hn_kb_like(b, x, 1)));
+    case HN_OP_tanh: return rough_tanh(b, x);
+    default: return HN_KV_NONE;
+    }
+}
+
 static int unary_of(hn_op op)
 {
     switch (op) {
@@ -246,14 +280,23 @@ static hn_kv lower_special(hn_lower *l, const hn_node *n, const hn_kv *o)
     }
 }
 
-/* Results narrower than what they are computed in are rounded at each op, so that a fused chain gives what the ops one by one would. */
 static hn_kv lower_any(hn_lower *l, const hn_node *n, const hn_kv *o)
 {
     const int un = unary_of(n->op), bin = binary_of(n->op), math = math_of(n->op);
+    const hn_kv near = un < 0 && bin < 0 ? rough(l, n, o[0]) : HN_KV_NONE;
+    if (hn_kv_is(near)) return near;
     if (un >= 0) return hn_kb_un(l->b, (hn_kop)un, o[0]);
     if (bin >= 0) return hn_kb_bin(l->b, (hn_kop)bin, o[0], o[1]);
     if (math >= 0) return hn_kb_math(l->b, (hn_kmath)math, o[0]);
     return lower_special(l, n, o);
+}
+
+/* Results narrower than what they are computed in are rounded at each op, so that a fused chain gives what the ops one by one would.
+ * A GPU's chains of halves, which cost as much in single precision, are rounded where they are stored alone unless the route
+ * wants the model's own numbers: closer to exact arithmetic, and two conversions an op less. */
+static bool stays_wide(const hn_lower *l, const hn_node *n)
+{
+    return is_rough(l, n) && !l->r->exact;
 }
 
 hn_kv hn_lower_op(hn_lower *l, const hn_node *n, const hn_kv *operand)
@@ -261,6 +304,6 @@ hn_kv hn_lower_op(hn_lower *l, const hn_node *n, const hn_kv *operand)
     const hn_kv x = lower_any(l, n, operand);
     const hn_dtype t = n->out[0]->type.dtype;
     if (!hn_kv_is(x) || n->op == HN_OP_cast || n->op == HN_OP_bitcast) return x;
-    if (t == HN_F16 || t == HN_BF16) return hn_kb_round_to(l->b, x, t);
+    if (t == HN_F16 || t == HN_BF16) return stays_wide(l, n) ? x : hn_kb_round_to(l->b, x, t);
     return hn_small_is(t) && n->op != HN_OP_identity && n->op != HN_OP_select ? hn_small_round(l, x, t, true) : x;
 }

@@ -25,6 +25,7 @@ typedef struct hn_region {
     hn_data *const *data; /* per g->in[i]: constant bytes, or NULL */
     const char *name;     /* for people: origin of the root */
     const char *ops;      /* for people: "conv+add+relu"; may be NULL */
+    bool exact;           /* every op rounds as the model says, whatever is fused */
     hn_digest digest;     /* of the graph with layouts and which operands are constant; not of constants' bytes */
 } hn_region;
 

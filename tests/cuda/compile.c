@@ -114,6 +114,14 @@ TEST(nvrtc_tf32_is_asked_for)
     CHECK(!hn_digest_eq(off, on));
 }
 
+/* Chains of halves are rounded where they are stored; a route that wants the model's own numbers gets them at every op. */
+TEST(nvrtc_exact_halves_are_other_kernels)
+{
+    static const char text[] = "in x f16[64,96]\na = exp(x)  b = sigmoid(a)  c = mul(a, b)\nout c";
+    need_nvrtc();
+    CHECK(!hn_digest_eq(build_with(t, text, "sm_90a", ""), build_with(t, text, "sm_90a", "-core:exact=1")));
+}
+
 TEST(nvrtc_lines_reductions_pools)
 {
     BOTH("in x f32[64,768]  in s f32[768]  in c f32[768]\na = softmax(x) {axis=1}  b = layer_norm(x, s, c)  d = softmax(x) {axis=0}\n"

@@ -54,6 +54,14 @@ TEST(cuda_matrix_units)
                    &(hn_run_opts){ .target = "sm_90a", .tol = 1e-3, .route = "-math:tf32=1" });
 }
 
+TEST(cuda_halves_kept_wide_or_rounded)
+{
+    static const char text[] = "in x f16[9,33]\na = exp(x)  b = sigmoid(a)  c = tanh(x)  d = mul(b, c)  e = sub(d, x)\nout e  out c";
+    hn_simulate(/* libraries= */ false);
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .tol = 4e-4 }); /* one rounding of 11 bits */
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .tol = 2e-3, .route = "-core:exact=1" });
+}
+
 /* Sums split over blocks, in parts that a second launch adds. */
 TEST(cuda_split_products)
 {

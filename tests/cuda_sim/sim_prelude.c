@@ -39,6 +39,7 @@ const char sim_prelude[] =
     "  if (x == y) return hn_f32(hn_bits(x) | hn_bits(y)); return x < y ? x : y; }\n"
     "HN_FN f32 hn_fmax(f32 x, f32 y) { if (x != x) return x; if (y != y) return y;\n"
     "  if (x == y) return hn_f32(hn_bits(x) & hn_bits(y)); return x > y ? x : y; }\n"
+    "HN_FN f32 hn_exp2a(f32 x) { return (f32)exp2((f64)x); }\nHN_FN f32 hn_rcpa(f32 x) { return (f32)(1 / (f64)x); }\n"
     "HN_FN f32 hn_from_f16(u16 h) { _Float16 v; memcpy(&v, &h, 2); return (f32)v; }\n"
     "HN_FN u16 hn_to_f16(f32 x) { _Float16 v = (_Float16)x; u16 h; memcpy(&h, &v, 2); return h; }\n"
     "HN_FN u16 hn_to_bf16(f32 x) { const u32 b = hn_bits(x); if (x != x) return (u16)(b >> 16 | 64);\n"

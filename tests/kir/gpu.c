@@ -1,4 +1,5 @@
 /* GPU programs in the interpreter: grids, threads, shared memory, barriers, warp shuffles. */
+#include <math.h>
 #include <string.h>
 
 #include "harness.h"
@@ -217,6 +218,29 @@ TEST(gpu_warps_multiply_tiles)
     check_tile(t, HN_BF16, HN_F32, true);
     check_tile(t, HN_F32, HN_F32, false);
     check_tile(t, HN_I8, HN_I32, false);
+}
+
+TEST(gpu_near_functions)
+{
+    static const float x[] = { 0, -3, 0.5F, 10, -INFINITY, INFINITY };
+    float y[2][6];
+    hn_kb *b = hn_kb_new(t->arena, "near");
+    const int in = hn_kb_in(b, "x", HN_F32), e = hn_kb_out(b, "e", HN_F32), r = hn_kb_out(b, "r", HN_F32);
+    hn_diag dg = { 0 };
+    hn_kfunc f;
+
+    const hn_kv tx = hn_kb_threads(b, 0, 6), v = hn_kb_load(b, in, tx, 1);
+    hn_kb_store(b, e, tx, hn_kb_exp2a(b, v));
+    hn_kb_store(b, r, tx, hn_kb_rcpa(b, v));
+    hn_kb_end(b);
+    finish(b, &f);
+    const hn_kmem mem[] = { { (void *)(uintptr_t)x, sizeof(x) }, { y[0], sizeof(y[0]) }, { y[1], sizeof(y[1]) } };
+    CHECK_OK(hn_kfunc_run(&f, mem, NULL, 0, 1, 0, &dg), &dg);
+    for (int i = 0; i < 6; i++)
+        CHECK(y[0][i] == exp2f(x[i]) && y[1][i] == 1 / x[i]);
+    b = hn_kb_new(t->arena, "double");
+    hn_kb_exp2a(b, hn_kb_float(b, HN_F64, 1, 2));
+    CHECK_ERR(hn_kb_finish(b, &f, &dg), HONE_E_INTERNAL, &dg, "takes and yields f32");
 }
 
 /* What is on its way is not there yet, and what it will overwrite is gone already. */

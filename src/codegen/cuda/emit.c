@@ -266,7 +266,7 @@ static hone_status check(const hn_kfunc *f, hn_diag *dg)
     if (!hn_kfunc_is_gpu(f))
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "kernel \"%s\" has no threads: it is for the CPU", f->name);
     for (int i = 0; i < f->n_ins; i++)
-        if (f->ins[i].op >= HN_KOP_SHFL_XOR && f->threads[0] * f->threads[1] * f->threads[2] % 32)
+        if (f->ins[i].op >= HN_KOP_SHFL_XOR && f->ins[i].op <= HN_KOP_LDMATRIX && f->threads[0] * f->threads[1] * f->threads[2] % 32)
             return HN_RAISE(dg, HONE_E_UNSUPPORTED, "kernel \"%s\" does with warps what its threads, which fill none, cannot", f->name);
     return HONE_OK;
 }

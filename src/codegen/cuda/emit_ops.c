@@ -112,6 +112,8 @@ static const char *float_un(int op)
     case HN_KOP_FLOOR: return "hn_floor";
     case HN_KOP_CEIL: return "hn_ceil";
     case HN_KOP_RINT: return "hn_rint";
+    case HN_KOP_EXP2A: return "hn_exp2a";
+    case HN_KOP_RCPA: return "hn_rcpa";
     default: return "hn_trunc";
     }
 }

@@ -47,6 +47,8 @@ static const char ptx[] =
 "HN_FN f64 hn_fma(f64 x, f64 y, f64 z) { return __fma_rn(x, y, z); }\n"
 "HN_FN f32 hn_fmin(f32 x, f32 y) { f32 r; asm(\"min.NaN.f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(x), \"f\"(y)); return r; }\n"
 "HN_FN f32 hn_fmax(f32 x, f32 y) { f32 r; asm(\"max.NaN.f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(x), \"f\"(y)); return r; }\n"
+"HN_FN f32 hn_exp2a(f32 x) { f32 r; asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(x)); return r; }\n"
+"HN_FN f32 hn_rcpa(f32 x) { f32 r; asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(x)); return r; }\n"
 "HN_FN f32 hn_from_f16(u16 h) { f32 r; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(h)); return r; }\n"
 "HN_FN u16 hn_to_f16(f32 x) { u16 r; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x)); return r; }\n"
 "HN_FN u16 hn_to_bf16(f32 x) { u16 r; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x)); return r; }\n"

@@ -72,7 +72,7 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 /* A tile takes its products, its exponentials, or its share of the latency; blocks of a multiprocessor share the first two. */
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
-    enum { NS_FRAME = 1500, NS_TILE = 450, REGISTERS = 65536, CODE_AN_ELEMENT = 30 };
+    enum { NS_FRAME = 1500, NS_TILE = 450, REGISTERS = 65536, CODE_AN_ELEMENT = 12 };
     const hn_value *q = hn_in(r->root, Q), *k = hn_in(r->root, K), *y = r->root->out[0];
     const double rows = (double)hn_region_opt(r, q->type.dim[2]), keys = (double)hn_region_opt(r, k->type.dim[2]);
     const double d = (double)q->type.dim[3], dv = (double)y->type.dim[3];
@@ -262,6 +262,13 @@ static hn_kv by_lanes(hn_kb *b, const hn_kv *x)
     return v;
 }
 
+/* e^(x - off), by the processor's own powers of two: closer than weights of 16 bits are. */
+static hn_kv exp_less(hn_kb *b, hn_kv x, hn_kv off)
+{
+    const hn_kv log2e = hn_kb_like(b, x, 1.4426950408889634);
+    return hn_kb_exp2a(b, hn_kb_fma(b, x, log2e, hn_kb_neg(b, hn_kb_mul(b, off, log2e))));
+}
+
 /* Scores become weights; what was summed so far shrinks to the new maximum. A row that has seen no key yet has none: taking 0 off
  * leaves weights of 0. */
 static void weigh(att *a)
@@ -272,11 +279,11 @@ static void weigh(att *a)
     for (int i = 0; i < 2; i++) {
         const hn_kv old = hn_kb_get(b, a->top[i]), now = hn_kb_max(b, old, over_quad(b, HN_KOP_MAX, across_row(a, i, HN_KOP_MAX)));
         off[i] = hn_kb_select(b, hn_kb_eq(b, now, least), hn_kb_f(b, 0), now);
-        shrink[i] = hn_kb_math(b, HN_KMATH_EXP, hn_kb_sub(b, old, off[i]));
+        shrink[i] = exp_less(b, old, off[i]);
         hn_kb_set(b, a->top[i], now);
     }
     const hn_kv offs = by_lanes(b, off), shrinks = by_lanes(b, shrink);
-    for (int j = 0; j < a->keys / 8; j++) a->score[j] = hn_kb_math(b, HN_KMATH_EXP, hn_kb_sub(b, a->score[j], offs));
+    for (int j = 0; j < a->keys / 8; j++) a->score[j] = exp_less(b, a->score[j], offs);
     for (int i = 0; i < 2; i++)
         hn_kb_set(b, a->sum[i], hn_kb_fma(b, hn_kb_get(b, a->sum[i]), shrink[i], across_row(a, i, HN_KOP_ADD)));
     for (int n = 0; n < a->dv / 8; n++) hn_kb_set(b, a->out[n], hn_kb_mul(b, hn_kb_get(b, a->out[n]), shrinks));
@@ -410,7 +417,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_attention_half_mma__cuda = {
-    .name = "attention_half_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .name = "attention_half_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
     .source = HN_KNOB_tactic_attention,
 };
