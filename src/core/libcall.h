@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum { HN_CALL_MAGIC = 0x31434e48, HN_CALL_MAX_BUF = 8, HN_CALL_ALGO_BYTES = 448 }; /* "HNC1" */
+enum { HN_CALL_WORKSPACE_ALIGN = 256 }; /* what libraries ask for; the buffer is that much longer, and its first multiple is taken */
 
 /* Numbers reach files. */
 typedef enum hn_library { HN_LIB_NONE = 0, HN_LIB_CUBLASLT = 1, HN_LIB_CUDNN = 2, HN_LIB_COUNT } hn_library;

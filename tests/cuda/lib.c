@@ -112,6 +112,17 @@ TEST(lib_proposals_are_raced)
     CHECK_EQ(hn_sim_counts()->live_allocations, 0);
 }
 
+/* Operands of a race lie as planned ones do: no proposal that runs is refused. */
+TEST(lib_calls_with_a_kernel_behind_are_raced)
+{
+    hn_simulate(/* libraries= */ true);
+    const int before = hn_sim_counts()->library_refusals;
+    hn_check_graph("in x f16[1,96]  const w f16[96,130]  const b f16[130]\nm = matmul(x, w)  a = add(m, b)  y = sigmoid(a)\nout y",
+                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=3 -tactic:matrix_units=0", .tol = 3e-3 });
+    CHECK(hn_sim_counts()->library_calls > 0);
+    CHECK_EQ(hn_sim_counts()->library_refusals, before);
+}
+
 TEST(lib_a_proposal_that_does_not_run_is_out)
 {
     hn_simulate(/* libraries= */ true);

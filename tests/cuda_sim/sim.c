@@ -224,6 +224,12 @@ int sim_take_library(void (*work)(const void *arg), const void *arg, size_t n)
     return take(&o);
 }
 
+int sim_refuse(int result)
+{
+    counts.library_refusals++;
+    return result;
+}
+
 static int copy(void *dst, const void *src, size_t bytes)
 {
     static sim_op o;

@@ -13,5 +13,7 @@
 
 /** Run a library's work in the order of the stream, or record it; the n <= 4096 bytes at arg are copied. A CUresult. */
 int sim_take_library(void (*work)(const void *arg), const void *arg, size_t n);
+/** Count a call that a library refuses; yields the result. */
+int sim_refuse(int result);
 
 #endif

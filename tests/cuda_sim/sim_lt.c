@@ -263,11 +263,11 @@ DRIVER(cublasLtMatmul, void *h, const desc *d, const float *alpha, uint64_t a, c
     const uint64_t place = x ? x->data[0] - 100 : PROPOSALS;
 
     (void)stream;
-    if (!h || place >= PROPOSALS || work_bytes < (size_t)place << 20 || (place && !(work & MARK))) return INVALID;
-    if (!(a & b & c & y & MARK) || ((d->epilogue & 4) && !(d->bias & MARK))) return INVALID;
-    if ((a | b | c | y | (d->epilogue & 4 ? d->bias : 0)) % x->data[1]) return INVALID;
+    if (!h || place >= PROPOSALS || work_bytes < (size_t)place << 20 || (place && (!(work & MARK) || work % 256))) return sim_refuse(INVALID);
+    if (!(a & b & c & y & MARK) || ((d->epilogue & 4) && !(d->bias & MARK))) return sim_refuse(INVALID);
+    if ((a | b | c | y | (d->epilogue & 4 ? d->bias : 0)) % x->data[1]) return sim_refuse(INVALID);
     const int r = check_shapes(d, la, lb, lc, ly);
-    if (r != OK || (place == 1 && ly->rows % 2)) return r ? r : INVALID;
+    if (r != OK || (place == 1 && ly->rows % 2)) return sim_refuse(r ? r : INVALID);
     const job j = { .d = *d, .a = *la, .b = *lb, .y = *ly, .at_a = host(a), .at_b = host(b), .at_c = host(c), .bias = host(d->bias),
                     .at_y = (uint8_t *)(uintptr_t)(y & ~MARK), .alpha = *alpha, .beta = *beta };
     return sim_take_library(multiply, &j, sizeof(j)) ? INVALID : OK;

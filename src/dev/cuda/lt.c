@@ -229,9 +229,11 @@ static hone_status run(cuda_device *d, void *state, const hn_libcall *c, void *c
     if (c->flags & HN_CALL_BIAS) HN_TRY(set_desc(p, LT_DESC_BIAS, &buf[at++], sizeof(buf[0]), dg));
     const bool adds = c->flags & HN_CALL_ADD;
     void *const y = buf[c->n_buf - 2];
+    const uintptr_t low = HN_CALL_WORKSPACE_ALIGN - 1;
+    void *const workspace = (void *)(((uintptr_t)buf[c->n_buf - 1] + low) & ~low);
     const void *const addend = adds ? buf[at] : y;
     const int r = lt.multiply(lt.handle, p->desc, &one, buf[1], p->a, buf[0], p->b, adds ? &one : &zero, addend, p->y, y, p->y, &p->algo,
-                              buf[c->n_buf - 1], (size_t)c->workspace_bytes, s);
+                              workspace, (size_t)c->workspace_bytes, s);
     if (r == 0) return HONE_OK;
     const hn_libcall_matmul *m = &c->u.matmul;
     return HN_RAISE(dg, HONE_E_DEVICE, "cuBLASLt refused %lld products of %lldx%lldx%lld (status %d, proposal %u, flags %u)",

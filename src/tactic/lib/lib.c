@@ -127,7 +127,7 @@ hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall
     if (f->addend >= 0) buf[n++] = (hn_ref){ HN_REF_IN, f->addend };
     if (!f->whole && !add_temp(r, ret, hn_dtype_bytes(y->type.dtype, hn_lib_elems(y)), &result)) return HN_NOMEM(dg);
     buf[n++] = result;
-    if (!add_temp(r, ret, c->workspace_bytes, &buf[n++])) return HN_NOMEM(dg);
+    if (!add_temp(r, ret, c->workspace_bytes + HN_CALL_WORKSPACE_ALIGN, &buf[n++])) return HN_NOMEM(dg);
     *call = *c;
     call->n_buf = (uint32_t)n;
     call->flags |= f->flags;
