@@ -201,6 +201,21 @@ TEST(cuda_heads_are_read_where_one_product_left_them)
     CHECK(launches_of(text, "-layout:columns=0 -layout:heads=0") > 5);
 }
 
+TEST(cuda_concatenations_are_one_launch)
+{
+    hn_simulate(/* libraries= */ false);
+    CHECK_EQ(launches_of("in x f32[3,5]  in y f32[3,8]  in z f32[3,1]\na = concat(x, y, z) {axis=1}\nout a", ""), 1);
+    CHECK_EQ(launches_of("in x f16[3,16,4]  in y f16[3,8,4]\na = concat(x, y) {axis=1}\nout a", ""), 1);
+    CHECK_EQ(launches_of("in x i64[7]  in y i64[1]\na = concat(x, y, x) {axis=0}\nout a", ""), 1);
+    CHECK_EQ(launches_of("in x u8[3,16]  in y u8[3,48]  in z u8[0,16]\nb = concat(x, y) {axis=1}\nout b", ""), 1);
+    CHECK_EQ(launches_of("in x f16[2,3,4]\nt = transpose(x) {perm=[0,2,1]}  in y f16[2,5,3]\na = concat(t, y) {axis=1}\nout a", ""), 1);
+    launches_of("in x f32[0,5]  in y f32[0,8]\na = concat(x, y) {axis=1}\nout a", "");
+    /* channels last, between convolutions */
+    launches_of("in x f16[1,16,5,4]  const w f16[24,16,1,1]  const v f16[8,32,1,1]\nc = conv(x, w)  d = max_pool(x) {kernel=[3,3], "
+                "pad_begin=[1,1], pad_end=[1,1], dim=[5,4]}  s = slice(c) {start=[0,0,0,0], step=[1,1,1,1], dim=[1,16,5,4]}\n"
+                "a = concat(s, d) {axis=1}  y = conv(a, v)\nout y", "");
+}
+
 TEST(cuda_columns_apart_have_other_readers_or_widths)
 {
     hn_simulate(/* libraries= */ false);
