@@ -50,9 +50,9 @@ static const char *point_name(const field *f, const hn_tactic_def *td, const int
 
 static hn_fit fit_of(const field *f, const hn_tactic_def *td)
 {
-    if (!hn_tactic_serves(td, f->t)) return HN_FIT_FEATURE;
-    const hn_fit fit = td->fits(f->r, f->t);
+    const hn_fit fit = hn_tactic_knows(td, f->t->arch) ? td->fits(f->r, f->t) : HN_FIT_OP;
     if (fit != HN_FIT_YES) return fit;
+    if (!hn_tactic_serves(td, f->t)) return HN_FIT_FEATURE;
     if (td->library && hn_library_missing(f->b, td->library)) return HN_FIT_LIBRARY;
     return hn_pin_source(&f->pin, td);
 }

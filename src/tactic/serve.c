@@ -4,10 +4,14 @@
 /* Copies of scratch: a few blocks of 64 threads for each multiprocessor. */
 enum { SCRATCH_THREADS_A_CORE = 256 };
 
+bool hn_tactic_knows(const hn_tactic_def *td, hn_arch arch)
+{
+    return td->arch == arch || (td->portable && arch == HN_ARCH_SM);
+}
+
 bool hn_tactic_serves(const hn_tactic_def *td, const hn_target *t)
 {
-    const bool arch = td->arch == t->arch || (td->portable && t->arch == HN_ARCH_SM);
-    return arch && hn_target_has(t, td->needs);
+    return hn_tactic_knows(td, t->arch) && hn_target_has(t, td->needs);
 }
 
 int hn_kcall_n_buf(const hn_kcall *k)

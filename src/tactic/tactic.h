@@ -126,6 +126,8 @@ typedef struct hn_pins {
 
 /** Can the tactic make code for this target? Whether it fits a region is another question. */
 bool hn_tactic_serves(const hn_tactic_def *td, const hn_target *t);
+/** It makes code for that architecture, given a target that has what it needs. */
+bool hn_tactic_knows(const hn_tactic_def *td, hn_arch arch);
 /** td->emit; loops for the CPU then become blocks and threads where the target is a GPU, and their scratch temporaries. */
 hone_status hn_tactic_emit(const hn_tactic_def *td, const hn_region *r, const hn_target *t, const int64_t *p,
                            hn_emission *ret, hn_diag *dg);
