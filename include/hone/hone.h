@@ -284,7 +284,9 @@ HONE_API const void *hone_context_output(const hone_context *c, int io, size_t *
 /**
  * Run one inference; done on return.
  *
- * Errors: HONE_E_UNBOUND, HONE_E_SHAPE, HONE_E_LIMIT, HONE_E_DEVICE, HONE_E_CANCELLED
+ * Errors: HONE_E_UNBOUND, HONE_E_SHAPE, HONE_E_LIMIT, HONE_E_DEVICE, HONE_E_CANCELLED; HONE_E_MODEL an index that the model
+ *         computes or is given lies outside its axis: outputs are not to be used; HONE_E_FORMAT, HONE_E_UNSUPPORTED, HONE_E_NOTFOUND
+ *         an encoded image cannot be read
  * Cost:   no allocation and no process-wide lock once prepared, except where sizes depend on data
  */
 HONE_API hone_status hone_context_run(hone_context *c, hone_error **err);

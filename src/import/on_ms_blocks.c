@@ -251,3 +251,110 @@ hone_status hn_im_on_ms_qmoe(hn_im_call *c)
     if (!fc[0].w || !fc[1].w) return HN_IM_RAISE(c, HONE_E_MODEL, "the weights of a layer are absent");
     return mix(c, fc);
 }
+
+/* ---- softmax of scores with a bias ---- */
+
+/* Over all axes from `axis` on; the bias broadcasts along inner axes, or repeats as a whole along the outer one. */
+hone_status hn_im_on_ms_bias_softmax(hn_im_call *c)
+{
+    hn_value *x = c->in[0], *bias = c->in[1];
+    const bool inner = hn_im_i(c, "is_inner_broadcast", 1) != 0;
+    const int rank = x->type.rank;
+    int axis;
+    HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 1), rank, &axis));
+    if (!inner && bias->type.rank > rank) return HN_IM_RAISE(c, HONE_E_SHAPE, "the bias has rank %d", bias->type.rank);
+    hn_value *sum = hn_im_binary(c, HN_OP_add, x, bias);
+    if (!sum) return c->b->status;
+    hn_dim rows[2] = { 1, 1 };
+    for (int i = 0; i < rank; i++)
+        rows[i >= axis] = hn_im_dmul(c, rows[i >= axis], x->type.dim[i]);
+    hn_value *y = axis == rank - 1 ? sum : hn_reshape(c->b, sum, 2, rows);
+    y = y ? hn_b1(c->b, HN_OP_softmax, y, HN_ATTRS_ARG(HN_A_I("axis", y->type.rank - 1))) : NULL;
+    return done(c, y && axis != rank - 1 ? hn_reshape(c->b, y, rank, x->type.dim) : y);
+}
+
+/* ---- products with weights of four bits by a table ---- */
+
+enum { CODES = 16 };
+
+/* Values of the codes: bitsandbytes' FP4, and NF4, whose codes are quantiles of the normal distribution. */
+static const float four_bits[2][CODES] = {
+    { 0.0f, 0.005208333333f, 0.66666667f, 1.0f, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f, -0.005208333333f, -0.66666667f, -1.0f,
+      -0.33333333f, -0.5f, -0.16666667f, -0.25f },
+    { -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f, -0.18477343022823334f,
+      -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
+      0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f },
+};
+
+static hn_value *table_of(hn_im_call *c, int64_t type)
+{
+    float *at = hn_arena_memdup(c->m->arena, four_bits[type], sizeof four_bits[type]);
+    return at ? hn_graph_const(c->b->g, NULL, &(hn_tdesc){ .dtype = HN_F32, .rank = 1, .dim = { CODES } }, at, sizeof four_bits[type]) : NULL;
+}
+
+/* Codes [n] from bytes, the upper half first. */
+static hn_value *codes_of(hn_im_call *c, hn_value *bytes, hn_dim n)
+{
+    const hn_dim count = hn_tdesc_numel(hn_im_syms(c), &bytes->type);
+    hn_value *flat = hn_reshape(c->b, bytes, 2, (hn_dim[]){ count, 1 });
+    hn_value *half[2] = { hn_im_binary(c, HN_OP_shift_right, flat, hn_const_i(c->b, HN_U8, 4)),
+                          hn_im_binary(c, HN_OP_bit_and, flat, hn_const_i(c->b, HN_U8, CODES - 1)) };
+    hn_value *both = half[0] && half[1] ? hn_im_concat(c, 1, 2, half) : NULL;
+    both = both ? hn_reshape(c->b, both, 1, (hn_dim[]){ hn_im_dmul(c, count, 2) }) : NULL;
+    return both ? hn_slice(c->b, hn_cast(c->b, both, HN_I32), 0, 0, n) : NULL;
+}
+
+/* y = a W^T: W [n, k] in runs of `block` codes along its rows laid end to end, each with its largest magnitude. */
+hone_status hn_im_on_ms_matmul_bnb4(hn_im_call *c)
+{
+    const int64_t k = hn_im_i(c, "K", 0), n = hn_im_i(c, "N", 0), block = hn_im_i(c, "block_size", 0), type = hn_im_i(c, "quant_type", 1);
+    hn_im_ignore(c, "training_mode");
+    if (k < 1 || n < 1 || block < 1 || n > INT32_MAX || k > INT32_MAX || type < 0 || type > 1)
+        return HN_IM_RAISE(c, HONE_E_MODEL, "K, N, block_size or quant_type is missing or out of range");
+    if (hn_im_i(c, "transB", 1) != 1) return hn_im_refuse(c, "transB 0 is not supported");
+    const int64_t blocks = (n * k + block - 1) / block;
+    hn_value *table = table_of(c, type), *codes = codes_of(c, c->in[1], n * k);
+    if (!table || !codes) return c->b->status ? c->b->status : HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
+    hn_value *most = hn_reshape(c->b, hn_cast(c->b, c->in[2], HN_F32), 2, (hn_dim[]){ blocks, 1 });
+    if (blocks * block != n * k) return hn_im_refuse(c, "a last block that is not full is not supported");
+    hn_value *w = hn_reshape(c->b, hn_im_gather(c, table, codes, 0), 2, (hn_dim[]){ blocks, block });
+    w = hn_im_binary(c, HN_OP_mul, w, most);
+    w = w ? hn_cast(c->b, hn_reshape(c->b, w, 2, (hn_dim[]){ n, k }), c->in[0]->type.dtype) : NULL;
+    return done(c, hn_im_matmul(c, c->in[0], w, false, true));
+}
+
+/* ---- T5's bias by distance ---- */
+
+/* Bucket of every distance [q, k]: exact when near, by its logarithm when far. n is what one direction has. */
+static hn_value *bucket_of(hn_im_call *c, hn_value *away, int64_t n, int64_t farthest)
+{
+    const int64_t exact = n / 2;
+    const double steps = (double)(n - exact) / log((double)farthest / (double)exact);
+    hn_value *f = hn_cast(c->b, away, HN_F32);
+    hn_value *far = hn_im_unary(c, HN_OP_log, hn_im_scale(c, hn_im_binary(c, HN_OP_max, f, hn_im_like_f(c, f, 1)), 1.0 / (double)exact));
+    far = hn_im_scale(c, far, steps);
+    far = far ? hn_im_binary(c, HN_OP_add, hn_cast(c->b, far, HN_I64), hn_const_i(c->b, HN_I64, exact)) : NULL;
+    far = hn_im_binary(c, HN_OP_min, far, hn_const_i(c->b, HN_I64, n - 1));
+    return hn_im_select(c, hn_im_binary(c, HN_OP_lt, away, hn_const_i(c->b, HN_I64, exact)), away, far);
+}
+
+/* inputs: table [buckets, heads], lengths of query and key -> [1, heads, q, k] */
+hone_status hn_im_on_ms_relative_bias(hn_im_call *c)
+{
+    hn_value *table = c->in[0];
+    const int64_t farthest = hn_im_i(c, "max_distance", 0), both = hn_im_i(c, "is_bidirectional", 0);
+    int64_t buckets;
+    if (table->type.rank != 2 || !hn_dim_known(hn_im_syms(c), table->type.dim[0], &buckets))
+        return hn_im_refuse(c, "the number of buckets must be known before the run");
+    const int64_t n = both ? buckets / 2 : buckets;
+    if (n < 2 || farthest <= n / 2) return HN_IM_RAISE(c, HONE_E_MODEL, "%" PRId64 " buckets for distances to %" PRId64, buckets, farthest);
+    const hn_dim q = hn_im_dim(c, c->in[1], 0), k = hn_im_dim(c, c->in[2], 0);
+    hn_value *key = hn_im_iota(c, HN_I64, 2, (hn_dim[]){ 1, k }, 1), *query = hn_im_iota(c, HN_I64, 2, (hn_dim[]){ q, 1 }, 0);
+    hn_value *ahead = hn_im_binary(c, HN_OP_sub, key, query), *zero = hn_const_i(c->b, HN_I64, 0);
+    hn_value *away = both ? hn_im_unary(c, HN_OP_abs, ahead) : hn_im_binary(c, HN_OP_max, hn_im_unary(c, HN_OP_neg, ahead), zero);
+    hn_value *bucket = away ? bucket_of(c, away, n, farthest) : NULL;
+    if (both && bucket)
+        bucket = hn_im_binary(c, HN_OP_add, bucket, hn_im_select(c, hn_im_binary(c, HN_OP_gt, ahead, zero), hn_const_i(c->b, HN_I64, n), zero));
+    hn_value *y = bucket ? hn_im_gather(c, table, bucket, 0) : NULL; /* [q, k, heads] */
+    return done(c, y ? hn_im_unsqueeze(c, hn_transpose(c->b, y, (int64_t[]){ 2, 0, 1 }), 0) : NULL);
+}

@@ -231,6 +231,60 @@ def bias_split_gelu(r):
     return Model("BiasSplitGelu", [x, b], want=[(s[..., :8] * g).astype(np.float32)])
 
 
+@case
+def bias_softmax(r):
+    x, b = floats(r, 2, 3, 4, 5), floats(r, 2, 1, 1, 5)
+    e = np.exp((x + b).astype(np.float64))
+    return Model("BiasSoftmax", [x, b], want=[(e / e.sum(-1, keepdims=True)).astype(np.float32)], axis=3, is_inner_broadcast=1)
+
+
+@case
+def bias_softmax_of_two_axes(r):
+    x, b = floats(r, 2, 3, 4, 5), floats(r, 1, 3, 4, 5)
+    e = np.exp((x + b).astype(np.float64))
+    return Model("BiasSoftmax", [x, b], want=[(e / e.sum((2, 3), keepdims=True)).astype(np.float32)], axis=2, is_inner_broadcast=0)
+
+
+# ---- four bits by a table ----
+def bnb4(r, kind):
+    k, n, block = 32, 8, 16
+    return Model("MatMulBnb4", [floats(r, 3, k), Const(r.integers(0, 256, n * k // 2, np.uint8)), Const(np.abs(floats(r, n * k // block)))],
+                 K=k, N=n, block_size=block, quant_type=kind)
+
+
+@case
+def bnb4_floats(r):
+    return bnb4(r, 0)
+
+
+@case
+def bnb4_quantiles(r):
+    return bnb4(r, 1)
+
+
+# ---- bias by distance ----
+def distance_bias(r, both):
+    buckets, heads, q, k, farthest = 32, 3, 40, 50, 20
+    table = floats(r, buckets, heads)
+    ahead = np.arange(k)[None, :] - np.arange(q)[:, None]
+    n = buckets // 2 if both else buckets
+    away = np.abs(ahead) if both else np.maximum(-ahead, 0)
+    far = n // 2 + (np.log(np.maximum(away, 1) / (n // 2)) / np.log(farthest / (n // 2)) * (n - n // 2)).astype(np.int64)
+    bucket = np.where(away < n // 2, away, np.minimum(far, n - 1)) + (np.where(ahead > 0, n, 0) if both else 0)
+    return Model("RelativePositionBias", [Const(table), Const(np.array([q], np.int64)), Const(np.array([k], np.int64))],
+                 want=[np.ascontiguousarray(table[bucket].transpose(2, 0, 1)[None])], max_distance=farthest, is_bidirectional=int(both))
+
+
+@case
+def distance_bias_both_ways(r):
+    return distance_bias(r, True)
+
+
+@case
+def distance_bias_backwards(r):
+    return distance_bias(r, False)
+
+
 # ---- mixtures of experts ----
 E, HIDDEN, INTER, TOKENS = 4, 32, 16, 5
 

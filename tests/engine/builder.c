@@ -230,9 +230,18 @@ HARM(h_alloc, step[0] = (hn_step){ .kind = HN_STEP_ALLOC, .u.alloc = { 0, 1 } })
 HARM(h_read,
      step[0] = (hn_step){ .kind = HN_STEP_READ, .u.read = { step[1].u.kernel.trip_ps, 0, HN_NO, HN_F32 } })
 HARM(h_copy, step[0] = (hn_step){ .kind = HN_STEP_COPY, .u.copy = { 0, HN_NO, 1, HN_NO, 0 } })
+HARM(h_fault, buf[3].kind = HN_BUF_FAULT)
+HARM(h_image, step[0] = (hn_step){ .kind = HN_STEP_IMAGE, .u.image = { .what = 3 } })
+HARM(h_image_to, step[0] = (hn_step){ .kind = HN_STEP_IMAGE, .u.image = { .what = HN_IMAGE_STEP_SIZE, .dst = 99 } })
+HARM(h_image_dim, step[0] = (hn_step){ .kind = HN_STEP_IMAGE,
+                                       .u.image = { .what = HN_IMAGE_STEP_DECODE, .dst = 3, .h = HN_NO, .w = HN_NO } })
 
 TEST(validate_refuses)
 {
+    refused(t, h_fault, HONE_E_FORMAT, "no record of faults");
+    refused(t, h_image, HONE_E_FORMAT, "reads an image badly");
+    refused(t, h_image_to, HONE_E_FORMAT, "reads an image badly");
+    refused(t, h_image_dim, HONE_E_FORMAT, "reads an image badly");
     refused(t, h_kernel, HONE_E_FORMAT, "calls kernel 99");
     refused(t, h_kind, HONE_E_VERSION, "unknown kind 200");
     refused(t, h_args, HONE_E_FORMAT, "does not take");
