@@ -56,9 +56,36 @@ class Hone:
         return json.loads(contest.last_line(r.stdout)), time.monotonic() - start
 
 
+class Waiting:
+    """Processes that have begun and wait for work: importing torch takes seconds, and may as well pass while another row runs."""
+
+    def __init__(self):
+        self.idle = {}
+
+    def begin(self, kind):
+        return contest.Contestant(kind, [sys.executable, str(HERE / "worker.py"), kind])
+
+    def take(self, kind):
+        return self.idle[kind].pop() if self.idle.get(kind) else self.begin(kind)
+
+    def prepare(self, kinds):
+        for kind in kinds:
+            have = self.idle.setdefault(kind, [])
+            if len(have) < kinds.count(kind):
+                have.append(self.begin(kind))
+
+    def close(self):
+        for c in sum(self.idle.values(), []):
+            c.close()
+
+
+waiting = Waiting()
+
+
 def start(kind, **cmd):
     """A contestant that has loaded."""
-    c = contest.Contestant(kind, [sys.executable, str(HERE / "worker.py"), kind.split(":")[0]])
+    c = waiting.take(kind.split(":")[0])
+    c.name = kind
     try:
         c.load = c.ask(timeout=COMPILE_S.get(kind, 120), cmd="load", **cmd)
     except contest.ContestError:
@@ -67,10 +94,13 @@ def start(kind, **cmd):
     return c
 
 
+def first_eager(args):
+    return next((k for k in args.peers if k.startswith("eager")), None)
+
+
 def make(common, onnx, args, work):
     """A contestant that wrote the ONNX file and the float64 outputs as well: a quick peer, else one that does nothing else."""
-    kind = next((k for k in args.peers if k.startswith("eager")), "torch")
-    return start(kind, **common, export=str(onnx), reference=str(work / "reference"))
+    return start(first_eager(args) or "torch", **common, export=str(onnx), reference=str(work / "reference"))
 
 
 def build(hone, onnx, engine, args, row):
@@ -117,7 +147,6 @@ def contestants(hone, engines, common, ref, args, row):
     for kind, engine in engines:
         try:
             c = start(kind, **common, engine=str(engine), library=str(hone.library), results=ref.load["results"])
-            c.name = kind
             row.setdefault("first_ms", c.load["first_ns"] / 1e6)  # from opening to the end of the first run
             racers.append(c)
         except contest.ContestError as e:
@@ -166,6 +195,7 @@ def one(name, batch, args, hone):
     work = args.work / f"{name}_b{batch}"
     work.mkdir(parents=True, exist_ok=True)
     racers, engines, ref = [], [], None
+    waiting.prepare(2 * (["ours"] * (1 + bool(args.tune) + len(args.variant)) + args.peers + ([] if first_eager(args) else ["torch"])))
     common, onnx = dict(model=name, batch=batch, small=args.small, dtype=args.dtype, device=args.device), work / "model.onnx"
     try:
         ref = make(common, onnx, args, work)
@@ -279,6 +309,7 @@ def main():
             rows.append(one(name, batch, args, hone))
             print(f"{time.monotonic() - began:6.0f} s {line(rows[-1])}", flush=True)
             args.out.write_text(json.dumps(result, indent=1))
+    waiting.close()
     result["warnings"] = sorted(hone.warnings)
     args.out.write_text(json.dumps(result, indent=1))
     print("\n".join(["", *result["warnings"][:20], summary(rows)]))

@@ -314,14 +314,16 @@ def settle(net, inputs):
         net(*inputs)
 
 
-def build(name, batch, small, dtype, device):
-    """(module, inputs): the same numbers for everyone who asks with these arguments."""
+def inputs(name, batch, small, dtype, device):
+    """The same numbers for everyone who asks with these arguments, as the module that build() makes."""
+    torch.manual_seed(SEED + 1)
+    made = MODELS[name].inputs(batch, small)
+    return [x.to(device=device, dtype=dtype) if x.is_floating_point() else x.to(device) for x in made]
+
+
+def build(name, small, dtype, device):
     model = MODELS[name]
     torch.manual_seed(SEED)
     net = model.make(small).eval()
     settle(net, model.inputs(2, small))
-    net.eval()
-    torch.manual_seed(SEED + 1)
-    inputs = model.inputs(batch, small)
-    net = net.to(device=device, dtype=dtype)
-    return net, [x.to(device=device, dtype=dtype) if x.is_floating_point() else x.to(device) for x in inputs]
+    return net.eval().to(device=device, dtype=dtype)

@@ -37,9 +37,9 @@ class Torch:
         """The network; with "export", written there as ONNX before anything is compiled, and "reference", run in float64."""
         self.device, self.dtype = cmd["device"], getattr(torch, cmd["dtype"])
         self.model = suite.MODELS[cmd["model"]]
-        self.args = (cmd["model"], cmd["batch"], cmd["small"])
         torch.backends.cudnn.benchmark = True
-        self.net, self.inputs = suite.build(*self.args, self.dtype, self.device)
+        self.net = suite.build(cmd["model"], cmd["small"], self.dtype, self.device)
+        self.inputs = suite.inputs(cmd["model"], cmd["batch"], cmd["small"], self.dtype, self.device)
         return {"version": torch.__version__, **self.make(cmd)}
 
     def make(self, cmd):
@@ -154,7 +154,7 @@ class Ours:
 
     def load(self, cmd):
         self.device = cmd["device"]
-        _, self.inputs = suite.build(cmd["model"], cmd["batch"], cmd["small"], getattr(torch, cmd["dtype"]), self.device)
+        self.inputs = suite.inputs(cmd["model"], cmd["batch"], cmd["small"], getattr(torch, cmd["dtype"]), self.device)
         self.lib = ctypes.CDLL(cmd["library"])
         self.lib.hone_error_message.restype = self.lib.hone_version.restype = ctypes.c_char_p
         self.lib.hone_error_message.argtypes = [ctypes.c_void_p]
