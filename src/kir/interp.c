@@ -372,6 +372,7 @@ static hone_status step(run *r, thread *t)
         return HONE_OK;
     case HN_KOP_LOOP:
     case HN_KOP_PREFETCH:
+    case HN_KOP_DEPEND:
         break;
     case HN_KOP_COPY:
         HN_TRY(begin_copy(r, t, at));

@@ -409,6 +409,11 @@ void hn_kb_commit(hn_kb *b)
     hn_kb_emit(b, hn_kins_make(HN_KOP_COMMIT, (hn_ktype){ 0, 0 }));
 }
 
+void hn_kb_depend(hn_kb *b)
+{
+    hn_kb_emit(b, hn_kins_make(HN_KOP_DEPEND, (hn_ktype){ 0, 0 }));
+}
+
 void hn_kb_await(hn_kb *b, int groups)
 {
     hn_kins i = hn_kins_make(HN_KOP_AWAIT, (hn_ktype){ 0, 0 });

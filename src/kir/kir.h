@@ -305,6 +305,8 @@ hn_kv hn_kb_shfl_down(hn_kb *b, hn_kv x, int distance);
 /** gpu: copy 4, 8 or 16 bytes to shared memory without waiting; mask a bool scalar or NONE: off, zeros arrive. */
 void hn_kb_copy(hn_kb *b, int to, hn_kv to_index, int from, hn_kv from_index, int bytes, hn_kv mask);
 void hn_kb_commit(hn_kb *b);
+/** gpu: wait for the kernels before this one: once, by every thread. Constants may be read, or begin to be copied, before. */
+void hn_kb_depend(hn_kb *b);
 void hn_kb_await(hn_kb *b, int groups);
 /** gpu: the whole warp must come by. t: F16, BF16, F32 (as tf32), I8. */
 hn_kv hn_kb_mma(hn_kb *b, hn_dtype t, hn_kv x, hn_kv y, hn_kv acc);

@@ -27,6 +27,7 @@ int hn_kir_n_operands(int op, int *ret_optional)
     case HN_KOP_BARRIER:
     case HN_KOP_COMMIT:
     case HN_KOP_AWAIT:
+    case HN_KOP_DEPEND:
     case HN_KOP_CONST:
     case HN_KOP_ARG:
         return 0;
@@ -301,7 +302,7 @@ const char *hn_kir_check(const hn_kfunc *f, const hn_kins *x)
         (!hn_kir_is_value_dtype(t.dtype) || t.lanes < 1 || t.lanes > HN_KIR_MAX_LANES))
         return "the result type is not one to compute with";
     if (x->op < HN_KOP_STORE || x->op == HN_KOP_CONST || x->op == HN_KOP_ARG) return check_state(f, x, o);
-    if (x->op == HN_KOP_BARRIER || x->op == HN_KOP_COMMIT) return NULL;
+    if (x->op == HN_KOP_BARRIER || x->op == HN_KOP_COMMIT || x->op == HN_KOP_DEPEND) return NULL;
     if (x->op == HN_KOP_AWAIT) return x->imm >= 0 && x->imm < 8 ? NULL : "the number of groups is not within 0 .. 7";
     if (x->op == HN_KOP_COPY) return check_copy(f, x, o);
     if (x->op <= HN_KOP_GATHER) return check_memory(f, x, o);
@@ -439,7 +440,7 @@ static const char *check_nesting(scopes *s, int at)
 /* With a parallel loop, code outside it runs once a call, so it must not be seen from outside. */
 static const char *check_effects(const scopes *s, const hn_kins *x)
 {
-    if (((x->op >= HN_KOP_BARRIER && x->op <= HN_KOP_AWAIT) || hn_kir_by_warp(x->op)) && !in_threads(s))
+    if (((x->op >= HN_KOP_BARRIER && x->op <= HN_KOP_DEPEND) || hn_kir_by_warp(x->op)) && !in_threads(s))
         return "outside a thread loop";
     if (s->f->threads[0] && (x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER) && !in_threads(s))
         return "a store outside the thread loop";

@@ -172,3 +172,27 @@ TEST(nvrtc_through_a_worker)
     hn_str_done(&text);
     hn_compile_pool_destroy(pool);
 }
+
+/* A program says where it waits for the kernels before it; else it begins by waiting. */
+TEST(cuda_text_waits_where_it_says)
+{
+    for (int early = 0; early < 2; early++) {
+        hn_kb *b = hn_kb_new(t->arena, "early");
+        const int w = hn_kb_in(b, "w", HN_F32), x = hn_kb_in(b, "x", HN_F32), y = hn_kb_out(b, "y", HN_F32);
+        int64_t shared;
+        hn_kfunc f;
+        hn_diag dg = { 0 };
+        hn_str text = { 0 };
+        const hn_kv tx = hn_kb_threads(b, 0, 32), k = hn_kb_load(b, w, tx, 1);
+        if (early) hn_kb_depend(b);
+        hn_kb_store(b, y, tx, hn_kb_mul(b, k, hn_kb_load(b, x, tx, 1)));
+        hn_kb_end(b);
+        CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
+        CHECK_OK(hn_cu_emit(&f, t->arena, &text, &shared, &dg), &dg);
+        const char *first = strstr(hn_str_get(&text), "*(b0"), *wait = strstr(hn_str_get(&text), "hn_depend();"),
+                   *other = strstr(hn_str_get(&text), "*(b1");
+        CHECK(first && wait && other && wait < other && (early ? first < wait : wait < first));
+        CHECK(!strstr(wait + 1, "hn_depend();"));
+        hn_str_done(&text);
+    }
+}

@@ -187,6 +187,9 @@ static void emit_at(cu_emitter *e, int at)
     case HN_KOP_COMMIT:
         hn_cu_line(e, "hn_commit();");
         break;
+    case HN_KOP_DEPEND:
+        hn_cu_line(e, "hn_depend();");
+        break;
     case HN_KOP_AWAIT:
         hn_cu_line(e, "hn_await<%d>();", (int)x->imm);
         break;
@@ -271,6 +274,14 @@ static hone_status check(const hn_kfunc *f, hn_diag *dg)
     return HONE_OK;
 }
 
+/* The program itself waits for what precedes it. */
+static bool says_when(const hn_kfunc *f)
+{
+    for (int i = 0; i < f->n_ins; i++)
+        if (f->ins[i].op == HN_KOP_DEPEND) return true;
+    return false;
+}
+
 hone_status hn_cu_emit(const hn_kfunc *f, hn_arena *a, hn_str *out, int64_t *ret_shared_bytes, hn_diag *dg)
 {
     HN_TRY(check(f, dg));
@@ -279,7 +290,7 @@ hone_status hn_cu_emit(const hn_kfunc *f, hn_arena *a, hn_str *out, int64_t *ret
     hn_cu_tables(&e);
     frame(&e);
     *ret_shared_bytes = hn_cu_shared(&e);
-    hn_str_add(out, "  hn_enter();\n"); /* before anything is read or written */
+    hn_str_add(out, says_when(f) ? "  hn_early();\n" : "  hn_early();\n  hn_depend();\n"); /* before anything is read or written */
     for (int i = 0; i < f->n_ins; i++)
         emit_at(&e, i);
     hn_str_add(out, "}\n");

@@ -246,7 +246,7 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
     if (which) return;
     d->a = (hn_mma_operand){ .user = c, .buf = is_copied(c) ? hn_lower_in(l, hn_region_operand(c->r, c->x)) : -1,
                              .row_fast = hn_loops_dense_axis(c->x) != 1, .begin = begin_x, .place = place_x, .chunk = chunk_x };
-    d->b = (hn_mma_operand){ .user = c, .buf = hn_lower_blob(l, 0, c->type), .begin = begin_w, .place = place_w };
+    d->b = (hn_mma_operand){ .user = c, .buf = hn_lower_blob(l, 0, c->type), .constant = true, .begin = begin_w, .place = place_w };
 }
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
@@ -262,13 +262,13 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_half_mma__cuda = {
-    .name = "conv_half_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .name = "conv_half_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
     .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
-    .name = "conv_tf32_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .name = "conv_tf32_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
     .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

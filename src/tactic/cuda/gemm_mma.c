@@ -227,10 +227,10 @@ static hn_mma_operand operand(product *p, int which)
     const hn_dim k = f->v->type.dim[f->k_axis];
     f->check_k = !hn_dim_is_const(k) || k * hn_dtype_bits(p->type) / 8 % MOST_STEP;
     if (is_packed(p->r, which))
-        return (hn_mma_operand){ .user = f, .buf = hn_lower_blob(p->l, 0, p->type), .begin = begin_packed, .place = place_packed };
+        return (hn_mma_operand){ .user = f, .buf = hn_lower_blob(p->l, 0, p->type), .constant = true, .begin = begin_packed, .place = place_packed };
     const int dense = hn_loops_dense_axis(f->v), number = hn_region_operand(p->r, f->v);
     return (hn_mma_operand){ .user = f, .buf = is_copied(p->r, which) ? hn_lower_in(p->l, number) : -1,
-                             .turned = dense == f->row_axis, .row_fast = dense == f->row_axis,
+                             .constant = number >= 0 && p->r->data[number], .turned = dense == f->row_axis, .row_fast = dense == f->row_axis,
                              .begin = begin, .place = place, .chunk = chunk };
 }
 
@@ -280,13 +280,13 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_gemm_half_mma__cuda = {
-    .name = "gemm_half_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .name = "gemm_half_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
     .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_gemm_tf32_mma__cuda = {
-    .name = "gemm_tf32_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .name = "gemm_tf32_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
     .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

@@ -72,13 +72,39 @@ static void copy_side(kernel *k, side *s, hn_kv step, hn_kv stage)
     }
 }
 
+/* `first`, `end`: which operands. */
+static void copy_sides(kernel *k, int first, int end, hn_kv step, hn_kv stage)
+{
+    hn_kb_if(k->b, hn_kb_lt(k->b, step, k->step_end));
+    for (int i = first; i < end; i++) copy_side(k, &k->side[i], step, stage);
+    hn_kb_end(k->b);
+}
+
 static void copy_step(kernel *k, hn_kv step, hn_kv stage)
 {
     if (k->side[0].op->buf < 0 && k->side[1].op->buf < 0) return;
-    hn_kb_if(k->b, hn_kb_lt(k->b, step, k->step_end));
-    for (int i = 0; i < 2; i++) copy_side(k, &k->side[i], step, stage);
-    hn_kb_end(k->b);
+    copy_sides(k, 0, 2, step, stage);
     hn_kb_commit(k->b);
+}
+
+/* The first stages. Constant weights are on their way before the kernels that make the rest have ended. */
+static void copy_first_steps(kernel *k)
+{
+    hn_kb *b = k->b;
+    const int ahead = k->w.stages - 1;
+    const bool early = k->side[1].op->constant && k->side[1].op->buf >= 0;
+    hn_kv step[MAX_STAGES], stage[MAX_STAGES];
+    for (int s = 0; s < ahead; s++) {
+        step[s] = hn_kb_addi(b, k->step_first, s);
+        stage[s] = hn_kb_i(b, (int64_t)s * k->w.stage_bytes / 4);
+        if (early) copy_sides(k, 1, 2, step[s], stage[s]);
+    }
+    hn_kb_depend(b);
+    for (int s = 0; s < ahead; s++) {
+        if (!early) copy_step(k, step[s], stage[s]);
+        else copy_sides(k, 0, 1, step[s], stage[s]);
+        if (early) hn_kb_commit(b);
+    }
 }
 
 /* Computed chunks of step `step`, as words that put_side stores. */
@@ -154,7 +180,7 @@ static void loop(kernel *k)
 {
     hn_kb *b = k->b;
     const int ahead = k->w.stages - 1;
-    for (int s = 0; s < ahead; s++) copy_step(k, hn_kb_addi(b, k->step_first, s), hn_kb_i(b, (int64_t)s * k->w.stage_bytes / 4));
+    copy_first_steps(k);
     for (int i = 0; i < 2; i++) {
         compute_side(k, &k->side[i], k->step_first);
         put_side(k, &k->side[i], hn_kb_i(b, 0));

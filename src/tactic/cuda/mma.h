@@ -18,6 +18,7 @@ typedef struct hn_mma_operand {
     void *user;
     int buf;     /* whose chunks are copied as they lie; -1: chunk() computes them */
     bool turned; /* for copied chunks */
+    bool constant; /* nothing that runs before writes it */
     bool row_fast; /* for computed ones: neighbouring threads take neighbouring rows, rather than k */
     /** Once, before the loop over k: the place of chunk number `slot` of this thread, k apart. g: group. */
     void (*begin)(void *user, int slot, hn_kv g, hn_kv row);

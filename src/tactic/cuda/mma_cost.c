@@ -44,6 +44,15 @@ bool hn_mma_tile_of(const int64_t *p, tile *ret)
     return true;
 }
 
+/* Stages that hide what one step waits for: four, where two blocks still share a multiprocessor; else three. Computed chunks are one
+ * step ahead, however many stages there are. So the race is between tiles, not between near equals. */
+static int64_t stages_of(const hn_target *t, const hn_mma_size *s, const tile *w)
+{
+    if (s->computed[0] && s->computed[1]) return 2;
+    if (s->computed[0] || s->computed[1]) return 3;
+    return 2 * (4 * w->stage_bytes + SHARED_RESERVE) <= t->shared_bytes ? 4 : 3;
+}
+
 /* Every thread copies as many chunks; sums and what a step holds fit 255 registers; stages fit shared memory. */
 bool hn_mma_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p)
 {
@@ -54,7 +63,7 @@ bool hn_mma_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p)
     if (a % w.threads || b % w.threads || a / w.threads > MAX_SLOT || b / w.threads > MAX_SLOT) return false;
     const int held = 4 * ((s->computed[0] ? a : 0) + (s->computed[1] ? b : 0)) / w.threads;
     if (4 * w.mi * w.ni + 4 * w.mi + 2 * w.ni + held + 40 > HN_MIN(t->n_vreg, REGISTERS / w.threads)) return false;
-    if (s->computed[0] && s->computed[1] && w.stages > 2) return false;
+    if (w.stages != stages_of(t, s, &w)) return false;
     if (w.shared_bytes > t->shared_bytes - SHARED_RESERVE) return false;
     const double steps = ceil(s->k * hn_dtype_bits(s->type) / 8 / w.bk);
     return w.split == 1 || steps >= 2 * w.split;

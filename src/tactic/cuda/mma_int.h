@@ -8,6 +8,7 @@ enum {
     PAD = 8,        /* elements between rows of sums in shared memory, for the banks' sake */
     MAX_TILES = 16, /* of a warp along one side */
     MAX_SLOT = 16,  /* chunks of one operand that a thread copies in a step */
+    MAX_STAGES = 4,
     MAX_BATCH = 4,
     MANY_NODES = 16, /* fused: shorter runs keep the code short */
 };
