@@ -262,13 +262,13 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_half_mma__cuda = {
-    .name = "conv_half_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .name = "conv_half_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
     .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
-    .name = "conv_tf32_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .name = "conv_tf32_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
     .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

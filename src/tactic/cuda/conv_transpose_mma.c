@@ -233,6 +233,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_transpose_half_mma__cuda = {
-    .name = "conv_transpose_half_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .name = "conv_transpose_half_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
 };

@@ -320,7 +320,7 @@ static void finish(kernel *k)
 {
     hn_kb *b = k->b;
     const int lanes = run_lanes(k->d), runs = k->w.bm * k->w.bn / lanes / k->w.threads;
-    int batch = k->d->r->g->n_node > MANY_NODES || lanes == 1 ? 1 : MAX_BATCH;
+    int batch = k->d->r->g->n_node > MANY_NODES ? 1 : MAX_BATCH;
     while (runs % batch) batch /= 2;
     if (k->parts >= 0) {
         each_pair(k, to_parts);
