@@ -53,7 +53,7 @@ check-long:
 	@$(PY) scripts/check.py --long $(CHECK_FLAGS)
 
 conformance:
-	@scripts/deps.sh build conformance python
+	@scripts/deps.sh build images conformance python
 	@$(MAKE) --no-print-directory all
 	@$(PY) tests/conformance/run.py $(CONFORMANCE_FLAGS)
 

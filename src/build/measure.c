@@ -263,11 +263,58 @@ static hone_status time_or_drop(hn_measure *m, hn_contender *c, ready *x, rotati
     return s;
 }
 
-/* ---- what must not be made up ---- */
-/* Constant integers are read as indices that building has found to be in range. */
+/* ---- indices ---- */
+static bool is_indexed(const hn_node *n)
+{
+    switch (n->op) {
+    case HN_OP_gather: case HN_OP_gather_elements: case HN_OP_gather_nd: case HN_OP_scatter_elements: case HN_OP_scatter_nd:
+        return true;
+    default: return false;
+    }
+}
+
+/* Integers of a region that reads or writes by index: kernels do not look at those that building found to be in range. */
 static bool is_index(const hn_region *r, int in)
 {
-    return r->data && r->data[in] && !hn_dtype_is_float(r->g->in[in]->type.dtype);
+    if (hn_dtype_is_float(r->g->in[in]->type.dtype)) return false;
+    if (r->data && r->data[in]) return true;
+    HN_FOR_NODES (n, r->g)
+        if (is_indexed(n)) return true;
+    return false;
+}
+
+/* Least extent of the axes that a node reads by operand 1. */
+static int64_t least_extent(const hn_region *r, const hn_node *n)
+{
+    const hn_value *x = hn_in(n, 0);
+    int axis = 0;
+    if (n->op != HN_OP_gather_nd && n->op != HN_OP_scatter_nd && hn_axis_resolve(hn_attr_i(n, "axis"), x->type.rank, &axis))
+        return hn_region_opt(r, x->type.dim[axis]);
+    int64_t least = INT64_MAX;
+    for (int a = 0; a < x->type.rank; a++) least = HN_MIN(least, hn_region_opt(r, x->type.dim[a]));
+    return least;
+}
+
+/* Numbers that operand `in` may hold lie below this: 1 where it is more than an index, as every range that was proved holds 0. */
+static int64_t index_limit(const hn_region *r, int in)
+{
+    int64_t limit = INT64_MAX;
+    HN_FOR_USES (u, r->g->in[in]) {
+        if (!u->node || !is_indexed(u->node) || u->index != 1) return 1;
+        limit = HN_MIN(limit, least_extent(r, u->node));
+    }
+    return HN_MAX(1, HN_MIN(limit, 127)); /* of any dtype */
+}
+
+static void make_up(const hn_region *r, int in, uint8_t *dst, int64_t bytes)
+{
+    const hn_dtype t = r->g->in[in]->type.dtype;
+    const int64_t limit = index_limit(r, in), n = bytes * 8 / hn_dtype_bits(t);
+    memset(dst, 0, (size_t)bytes);
+    for (int64_t i = 0; i < n && limit > 1; i++) {
+        const int64_t v = i * 61 % limit;
+        hn_narrow_i64(t, &v, 1, dst, i);
+    }
 }
 
 static hone_status put(hn_measure *m, int64_t at, const void *from, int64_t bytes, hn_diag *dg)
@@ -283,20 +330,22 @@ static hone_status put(hn_measure *m, int64_t at, const void *from, int64_t byte
     return s;
 }
 
-/* Their values into every set of operands, or harmless numbers again. Operands lie alike for all candidates. */
+/* What indices may be into every set of operands, or harmless numbers again. Operands lie alike for all candidates. */
 static hone_status put_indices(hn_measure *m, const rotation *o, const hn_emission *e, bool real, hn_diag *dg)
 {
     for (int i = 0; i < o->r->g->n_in; i++) {
         const hn_ref in = { HN_REF_IN, i };
         if (!is_index(o->r, i)) continue;
-        const int64_t bytes = HN_MIN(ref_bytes(o->r, e, in), (int64_t)o->r->data[i]->bytes);
-        uint8_t *harmless = malloc((size_t)bytes + 4);
-        if (!harmless) return HN_NOMEM(dg);
-        fill(harmless, (size_t)bytes + 3);
+        const hn_data *own = o->r->data ? o->r->data[i] : NULL;
+        const int64_t room = ref_bytes(o->r, e, in), bytes = own ? HN_MIN(room, (int64_t)own->bytes) : room;
+        uint8_t *made = malloc((size_t)bytes + 4);
+        if (!made) return HN_NOMEM(dg);
+        if (real) make_up(o->r, i, made, bytes);
+        else fill(made, (size_t)bytes + 3);
         hone_status s = HONE_OK;
         for (int k = 0; k < o->sets && s == HONE_OK; k++)
-            s = put(m, k * o->bytes + offset_of(o->r, e, in), real ? o->r->data[i]->at : harmless, bytes, dg);
-        free(harmless);
+            s = put(m, k * o->bytes + offset_of(o->r, e, in), real && own ? own->at : made, bytes, dg);
+        free(made);
         HN_TRY(s);
     }
     return HONE_OK;

@@ -3,7 +3,8 @@
  *
  *     i = arg_max(x [n,9]) {axis=1}  y = gather(t [9,4], i)   =>   y = gather(t, i) {in_range=1}
  *
- * A range is followed through what moves integers about and through simple arithmetic; extents may be symbols.
+ * A range is followed through what moves integers about and through simple arithmetic; extents may be symbols. What arithmetic
+ * reads must be able to be 0: wherever a kernel begins, the zeros that it is timed with give indices in range too.
  */
 #include "pass/pass_int.h"
 
@@ -134,10 +135,20 @@ static range of_mod(hn_symtab *t, const hn_node *n, int depth)
     return hn_attr_i(n, "fmod") || by.lo < 1 || !by.ends ? anything : below(hn_dim_sub(t, by.end, 1));
 }
 
+/* Of what arithmetic reads: a constant, or something that may be 0. */
+static range operand(hn_symtab *t, const hn_value *v, int depth)
+{
+    int64_t lo, hi;
+    const range r = range_of(t, v, depth);
+    if (v->data || !r.ends) return r.lo <= 0 || v->data ? r : anything;
+    hn_dim_bounds(t, r.end, &lo, &hi);
+    return r.lo <= 0 && lo >= 1 ? r : anything;
+}
+
 static range of_arithmetic(hn_symtab *t, const hn_node *n, int depth)
 {
     int64_t k;
-    const range a = range_of(t, hn_in(n, 0), depth), b = range_of(t, hn_in(n, 1), depth);
+    const range a = operand(t, hn_in(n, 0), depth), b = operand(t, hn_in(n, 1), depth);
     switch (n->op) {
     case HN_OP_add: return of_sum(t, a, b);
     case HN_OP_sub:
@@ -157,7 +168,7 @@ static range of_axis(const hn_value *x, int64_t axis)
 
 static range of_range(hn_symtab *t, const hn_node *n, int depth)
 {
-    const range start = range_of(t, hn_in(n, 0), depth), step = range_of(t, hn_in(n, 1), depth);
+    const range start = operand(t, hn_in(n, 0), depth), step = operand(t, hn_in(n, 1), depth);
     return of_sum(t, start, of_product(t, below(n->out[0]->type.dim[0]), step));
 }
 

@@ -54,6 +54,19 @@ static const sample *next(int *i)
     return *i < HN_COUNT(samples) ? &samples[(*i)++] : NULL;
 }
 
+TEST(the_module_is_there)
+{
+    if (!has_module()) SKIP("libhone-image.so reads no JPEG here: libraries of image formats were missing when it was built");
+    for (int i = 0; i < HN_COUNT(samples); i++) {
+        hn_diag dg = { 0 };
+        int64_t h, w;
+        size_t n;
+        uint8_t *p = bytes_of(samples[i].hex, &n);
+        CHECK_OK(hn_image_size(p, n, &h, &w, &dg), &dg);
+        free(p);
+    }
+}
+
 TEST(pixels)
 {
     const sample *s;

@@ -107,6 +107,7 @@ TEST(indices_are_proved)
         { "i = iota() {dtype=i64, dim=[4], axis=0}  const k i64[] = {2}  const o i64[] = {2}\nj = mul(i, k)  l = add(j, o)\ny = gather(t, l)\nout y", true },
         { "i = iota() {dtype=i64, dim=[4], axis=0}  const k i64[] = {2}  const o i64[] = {3}\nj = mul(i, k)  l = add(j, o)\ny = gather(t, l)\nout y", false },
         { "i = iota() {dtype=i64, dim=[4], axis=0}  const o i64[] = {-4}\nl = sub(o, i)\ny = gather(t, l)\nout y", true },
+        { "in x f32[2,4]\nconst o i64[] = {5}  const p i64[] = {13}\ni = arg_max(x) {axis=1}  j = add(i, o)  k = sub(j, p)\ny = gather(t, k)\nout y", false }, /* j is never 0 */
         { "in i i64[4]\nc = cast(i) {to=u8}  j = cast(c) {to=i64}\ny = gather(t, j)\nout y", false },
         { "sym n [1,4,64]\nin x f32[n,5]\ni = arg_max(x) {axis=0, keepdims=0}\ny = gather(x, i)\nout y", true },
         { "sym n [1,4,64]\nsym m [1,4,64]\nin x f32[n,5]  in z f32[m,5]\ni = arg_max(x) {axis=0, keepdims=0}\ny = gather(z, i)\nout y", false },
