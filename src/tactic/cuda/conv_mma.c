@@ -18,7 +18,8 @@ typedef struct image {
     int64_t depth, row;                      /* taps * channels; elements of a row of packed weights */
     bool checked[HN_MAX_RANK];               /* taps along this axis may fall outside */
     hn_kv corner[MAX_SLOT][HN_MAX_RANK], base[MAX_SLOT], live[MAX_SLOT]; /* of x: index of the first tap */
-    hn_kv w_base[MAX_SLOT], w_live[MAX_SLOT];
+    hn_kv reach[MAX_SLOT]; /* bits of the rows and columns of taps that fall inside */
+    hn_mma_rows weights;
 } image;
 
 static void image_of(const hn_region *r, image *c)
@@ -31,8 +32,7 @@ static void image_of(const hn_region *r, image *c)
     c->columns = c->w->type.dim[0] / c->groups;
     c->channels = c->w->type.dim[1];
     c->depth = c->taps * c->channels;
-    const int elems = hn_mma_elems(c->type);
-    c->row = (c->depth + elems - 1) / elems * elems;
+    c->row = hn_mma_row_elems(c->type, c->depth);
     int n_end;
     const int64_t *end = hn_attr_is(r->root, "pad_end", &n_end);
     for (int s = 0; s < c->win.n; s++) c->checked[s] = c->w->type.dim[s + 2] != 1 || c->win.pad[s] != 0 || (s < n_end && end[s] != 0);
@@ -70,14 +70,7 @@ static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
 /* Every chunk of k is channels of one tap, which lie together. */
 static bool is_copied(const image *c)
 {
-    return hn_region_operand(c->r, c->x) >= 0 && hn_loops_unblocked(c->x) && hn_loops_dense_axis(c->x) == 1 &&
-           c->channels % hn_mma_elems(c->type) == 0;
-}
-
-/* Pixels of the result: every axis but the channels'. */
-static uint32_t pixel_axes(const hn_value *y)
-{
-    return hn_loops_all(y) & ~2u;
+    return hn_mma_channels_lie(c->r, c->x, c->type, c->channels);
 }
 
 static void size_of(const hn_region *r, hn_mma_size *ret)
@@ -90,12 +83,6 @@ static void size_of(const hn_region *r, hn_mma_size *ret)
                           .bytes = w.bytes, .computed = { !is_copied(&c), false } };
     for (int a = 0; a < c.y->type.rank; a++)
         if (a != 1) ret->m *= (double)hn_region_opt(r, c.y->type.dim[a]);
-}
-
-static void space(const hn_region *r, const hn_target *t, hn_space *ret)
-{
-    (void)r, (void)t;
-    hn_mma_space(ret);
 }
 
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
@@ -113,20 +100,67 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 }
 
 /* ---- the image ---- */
+/* Which taps fall inside is known once a pixel: bit i of a row of taps, bit REACH_COLUMN + j of a column. */
+enum { REACH_COLUMN = 14, REACH_NEVER = 29 }; /* all of them fit 32 bits, sign apart */
+
+static bool has_reach(const image *c)
+{
+    bool any = false;
+    for (int s = 0; s < c->win.n; s++) {
+        if (c->w->type.dim[s + 2] > REACH_COLUMN) return false;
+        any |= c->checked[s];
+    }
+    return any && c->win.n <= 2;
+}
+
+static int reach_bit(int axis, int64_t tap)
+{
+    return (axis ? REACH_COLUMN : 0) + (int)tap;
+}
+
+static hn_kv reach_of(const image *c, const hn_kv *corner, hn_kv live)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    const hn_kv zero = hn_kb_i(b, 0);
+    hn_kv bits = zero;
+    for (int s = 0; s < c->win.n; s++)
+        for (int64_t k = 0; k < c->w->type.dim[s + 2]; k++) {
+            const hn_kv at = hn_kb_addi(b, corner[s], k * c->win.dilation[s]), end = hn_lower_dim(c->l, c->x->type.dim[s + 2]);
+            const hn_kv inside = hn_kb_and(b, hn_kb_ge(b, at, zero), hn_kb_lt(b, at, end)), bit = hn_kb_i(b, 1ll << reach_bit(s, k));
+            bits = hn_kb_bin(b, HN_KOP_OR, bits, c->checked[s] ? hn_kb_select(b, inside, bit, zero) : bit);
+        }
+    return hn_kb_select(b, live, bits, zero);
+}
+
+/* What must be among the bits of a pixel for the tap at each spatial axis' index; past the last k nothing is. */
+static hn_kv reach_needed(const image *c, const hn_kv *tap, hn_kv k)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    hn_kv need = hn_kb_select(b, hn_kb_lt(b, k, hn_kb_i(b, c->depth)), hn_kb_i(b, 0), hn_kb_i(b, 1ll << REACH_NEVER));
+    for (int s = 0; s < c->win.n; s++) {
+        hn_kv bit = hn_kb_i(b, 1ll << reach_bit(s, 0));
+        for (int64_t i = 1; i < c->w->type.dim[s + 2]; i++)
+            bit = hn_kb_select(b, hn_kb_eq(b, tap[s], hn_kb_i(b, i * c->win.dilation[s])), hn_kb_i(b, 1ll << reach_bit(s, i)), bit);
+        need = hn_kb_bin(b, HN_KOP_OR, need, bit);
+    }
+    return need;
+}
+
 static void begin_x(void *user, int slot, hn_kv g, hn_kv m)
 {
     image *c = user;
     hn_kb *b = hn_lower_kb(c->l);
     hn_kv at[HN_MAX_RANK];
-    const hn_kv pixels = hn_lower_dim(c->l, hn_loops_extent(c->r, c->y, pixel_axes(c->y)));
+    const hn_kv pixels = hn_lower_dim(c->l, hn_loops_extent(c->r, c->y, hn_mma_pixels(c->y)));
     c->live[slot] = hn_kb_lt(b, m, pixels);
-    hn_loops_split(c->l, c->y, pixel_axes(c->y), m, at);
+    hn_loops_split(c->l, c->y, hn_mma_pixels(c->y), m, at);
     at[1] = hn_kb_muli(b, g, c->channels);
     for (int s = 0; s < c->win.n; s++) {
         at[s + 2] = hn_kb_sub(b, hn_kb_muli(b, at[s + 2], c->win.stride[s]), hn_lower_dim(c->l, c->win.pad[s]));
         c->corner[slot][s] = at[s + 2];
     }
     c->base[slot] = hn_loops_place(c->l, c->x, at);
+    if (has_reach(c)) c->reach[slot] = reach_of(c, c->corner[slot], c->live[slot]);
 }
 
 /* Index of a tap along each spatial axis. */
@@ -145,16 +179,21 @@ static hn_kv place_x(void *user, int slot, hn_kv k, hn_kv *ok)
     image *c = user;
     hn_kb *b = hn_lower_kb(c->l);
     const hn_kv channels = hn_kb_i(b, c->channels), channel = c->taps == 1 ? k : hn_kb_imod(b, k, channels);
-    hn_kv at = hn_kb_add(b, c->base[slot], channel), tap[HN_MAX_RANK];
+    hn_kv ahead = channel, tap[HN_MAX_RANK]; /* of the corner: alike for all pixels */
+    const bool reach = has_reach(c);
     *ok = hn_kb_and(b, c->live[slot], hn_kb_lt(b, k, hn_kb_i(b, c->depth)));
     tap_at(c, c->taps == 1 ? hn_kb_i(b, 0) : hn_kb_idiv(b, k, channels), tap);
+    if (reach) {
+        const hn_kv need = reach_needed(c, tap, k);
+        *ok = hn_kb_eq(b, hn_kb_and(b, c->reach[slot], need), need);
+    }
     for (int s = 0; s < c->win.n; s++) {
-        if (c->w->type.dim[s + 2] != 1) at = hn_kb_add(b, at, hn_kb_mul(b, tap[s], hn_loops_stride(c->l, c->x, s + 2)));
-        if (!c->checked[s]) continue;
+        if (c->w->type.dim[s + 2] != 1) ahead = hn_kb_add(b, ahead, hn_kb_mul(b, tap[s], hn_loops_stride(c->l, c->x, s + 2)));
+        if (!c->checked[s] || reach) continue;
         const hn_kv i = hn_kb_add(b, c->corner[slot][s], tap[s]);
         *ok = hn_kb_and(b, *ok, hn_kb_and(b, hn_kb_ge(b, i, hn_kb_i(b, 0)), hn_kb_lt(b, i, hn_lower_dim(c->l, c->x->type.dim[s + 2]))));
     }
-    return at;
+    return hn_kb_add(b, c->base[slot], ahead);
 }
 
 /* One element: where there is no tap, or nothing but padding, zero whatever is fused before. */
@@ -179,7 +218,7 @@ static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
     image *c = user;
     hn_kb *b = hn_lower_kb(c->l);
     hn_kv pixel[HN_MAX_RANK], x = hn_kb_float(b, HN_F32, elems, 0);
-    hn_loops_split(c->l, c->y, pixel_axes(c->y), m, pixel);
+    hn_loops_split(c->l, c->y, hn_mma_pixels(c->y), m, pixel);
     for (int i = 0; i < elems; i++) {
         hn_lower_forget(c->l);
         x = hn_kb_insert(b, x, element_x(c, g, pixel, hn_kb_addi(b, k, i), ok), i);
@@ -188,22 +227,6 @@ static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
 }
 
 /* ---- weights ---- */
-static void begin_w(void *user, int slot, hn_kv g, hn_kv n)
-{
-    image *c = user;
-    hn_kb *b = hn_lower_kb(c->l);
-    c->w_live[slot] = hn_kb_lt(b, n, hn_kb_i(b, c->columns));
-    c->w_base[slot] = hn_kb_muli(b, hn_kb_add(b, hn_kb_muli(b, g, c->columns), n), c->row);
-}
-
-static hn_kv place_w(void *user, int slot, hn_kv k, hn_kv *ok)
-{
-    image *c = user;
-    hn_kb *b = hn_lower_kb(c->l);
-    *ok = hn_kb_and(b, c->w_live[slot], hn_kb_lt(b, k, hn_kb_i(b, c->row)));
-    return hn_kb_add(b, c->w_base[slot], k);
-}
-
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
     (void)t, (void)p, (void)i, (void)dg;
@@ -225,7 +248,7 @@ static void index_y(void *user, hn_lower *l, hn_kv g, hn_kv m, hn_kv n, hn_kv *a
 {
     const image *c = user;
     hn_kb *b = hn_lower_kb(l);
-    hn_loops_split(l, c->y, pixel_axes(c->y), m, at);
+    hn_loops_split(l, c->y, hn_mma_pixels(c->y), m, at);
     at[1] = c->groups == 1 ? n : hn_kb_add(b, hn_kb_muli(b, g, c->columns), n);
 }
 
@@ -235,7 +258,7 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
     c->l = l;
     d->type = c->type;
     d->groups = c->groups;
-    d->m = hn_loops_extent(c->r, c->y, pixel_axes(c->y));
+    d->m = hn_loops_extent(c->r, c->y, hn_mma_pixels(c->y));
     d->n = c->columns;
     d->k = c->depth;
     d->y = c->y;
@@ -246,7 +269,8 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
     if (which) return;
     d->a = (hn_mma_operand){ .user = c, .buf = is_copied(c) ? hn_lower_in(l, hn_region_operand(c->r, c->x)) : -1,
                              .row_fast = hn_loops_dense_axis(c->x) != 1, .begin = begin_x, .place = place_x, .chunk = chunk_x };
-    d->b = (hn_mma_operand){ .user = c, .buf = hn_lower_blob(l, 0, c->type), .constant = true, .begin = begin_w, .place = place_w };
+    c->weights = (hn_mma_rows){ .l = l, .rows = c->columns, .stride = c->row, .grouped = true };
+    d->b = hn_mma_stored_rows(&c->weights, hn_lower_blob(l, 0, c->type));
 }
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
@@ -262,13 +286,13 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_half_mma__cuda = {
-    .name = "conv_half_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
-    .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "conv_half_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
+    .fits = fits_half, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
-    .name = "conv_tf32_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
-    .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "conv_tf32_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
+    .fits = fits_tf32, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

@@ -14,7 +14,8 @@ typedef struct image {
     const hn_value *x, *w, *bias, *y;
     hn_dtype type;
     int64_t channels, columns, taps, row; /* in, out; row: elements of a row of packed weights */
-    hn_kv base[MAX_SLOT], live[MAX_SLOT], w_base[MAX_SLOT], w_live[MAX_SLOT];
+    hn_kv base[MAX_SLOT], live[MAX_SLOT];
+    hn_mma_rows weights;
 } image;
 
 static void image_of(const hn_region *r, image *c)
@@ -24,8 +25,7 @@ static void image_of(const hn_region *r, image *c)
     c->channels = c->w->type.dim[0];
     c->columns = c->w->type.dim[1];
     for (int a = 2; a < c->w->type.rank; a++) c->taps *= c->w->type.dim[a];
-    const int elems = hn_mma_elems(c->type);
-    c->row = (c->channels + elems - 1) / elems * elems;
+    c->row = hn_mma_row_elems(c->type, c->channels);
 }
 
 static bool all_are(const hn_node *n, const char *name, int64_t value)
@@ -68,13 +68,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
 
 static bool is_copied(const image *c)
 {
-    return hn_region_operand(c->r, c->x) >= 0 && hn_loops_unblocked(c->x) && hn_loops_dense_axis(c->x) == 1 &&
-           c->channels % hn_mma_elems(c->type) == 0;
-}
-
-static uint32_t pixel_axes(const hn_value *v)
-{
-    return hn_loops_all(v) & ~2u;
+    return hn_mma_channels_lie(c->r, c->x, c->type, c->channels);
 }
 
 static void size_of(const hn_region *r, hn_mma_size *ret)
@@ -84,13 +78,7 @@ static void size_of(const hn_region *r, hn_mma_size *ret)
     image_of(r, &c);
     hn_region_work(r, &w);
     *ret = (hn_mma_size){ .type = c.type, .groups = 1, .n = (double)(c.taps * c.columns), .k = (double)c.channels, .bytes = w.bytes,
-                          .m = (double)hn_region_opt(r, hn_loops_extent(r, c.x, pixel_axes(c.x))), .computed = { !is_copied(&c), false } };
-}
-
-static void space(const hn_region *r, const hn_target *t, hn_space *ret)
-{
-    (void)r, (void)t;
-    hn_mma_space(ret);
+                          .m = (double)hn_region_opt(r, hn_loops_extent(r, c.x, hn_mma_pixels(c.x))), .computed = { !is_copied(&c), false } };
 }
 
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
@@ -110,7 +98,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 /* ---- operands ---- */
 static hn_kv pixels(const image *c)
 {
-    return hn_lower_dim(c->l, hn_loops_extent(c->r, c->x, pixel_axes(c->x)));
+    return hn_lower_dim(c->l, hn_loops_extent(c->r, c->x, hn_mma_pixels(c->x)));
 }
 
 static void begin_x(void *user, int slot, hn_kv g, hn_kv m)
@@ -119,7 +107,7 @@ static void begin_x(void *user, int slot, hn_kv g, hn_kv m)
     hn_kb *b = hn_lower_kb(c->l);
     hn_kv at[HN_MAX_RANK];
     (void)g;
-    hn_loops_split(c->l, c->x, pixel_axes(c->x), m, at);
+    hn_loops_split(c->l, c->x, hn_mma_pixels(c->x), m, at);
     at[1] = hn_kb_i(b, 0);
     c->base[slot] = hn_loops_place(c->l, c->x, at);
     c->live[slot] = hn_kb_lt(b, m, pixels(c));
@@ -140,30 +128,13 @@ static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
     hn_kv at[HN_MAX_RANK];
     hn_kidx idx;
     (void)g;
-    hn_loops_split(c->l, c->x, pixel_axes(c->x), m, at);
+    hn_loops_split(c->l, c->x, hn_mma_pixels(c->x), m, at);
     at[1] = k;
     hn_kidx_init(&idx, c->x->type.rank, at);
     hn_kidx_vector(&idx, 1, elems);
     const hn_kv on = hn_kb_and(b, hn_kb_tail_mask(b, k, hn_kb_i(b, c->channels), elems), hn_kb_splat(b, ok, elems));
     const hn_kv x = hn_kb_splat(b, hn_lower_value(c->l, c->x, &idx, on), elems);
     return hn_kb_select(b, on, x, hn_kb_like(b, x, 0));
-}
-
-static void begin_w(void *user, int slot, hn_kv g, hn_kv n)
-{
-    image *c = user;
-    hn_kb *b = hn_lower_kb(c->l);
-    (void)g;
-    c->w_live[slot] = hn_kb_lt(b, n, hn_kb_i(b, c->taps * c->columns));
-    c->w_base[slot] = hn_kb_muli(b, n, c->row);
-}
-
-static hn_kv place_w(void *user, int slot, hn_kv k, hn_kv *ok)
-{
-    image *c = user;
-    hn_kb *b = hn_lower_kb(c->l);
-    *ok = hn_kb_and(b, c->w_live[slot], hn_kb_lt(b, k, hn_kb_i(b, c->row)));
-    return hn_kb_add(b, c->w_base[slot], k);
 }
 
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
@@ -189,7 +160,7 @@ static void index_y(void *user, hn_lower *l, hn_kv g, hn_kv m, hn_kv n, hn_kv *a
     const image *c = user;
     hn_kb *b = hn_lower_kb(l);
     (void)g;
-    hn_loops_split(l, c->x, pixel_axes(c->x), m, at);
+    hn_loops_split(l, c->x, hn_mma_pixels(c->x), m, at);
     at[1] = hn_kb_imod(b, n, hn_kb_i(b, c->columns));
     hn_kv tap = hn_kb_idiv(b, n, hn_kb_i(b, c->columns));
     for (int a = c->x->type.rank - 1; a >= 2; a--) {
@@ -205,7 +176,7 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
     c->l = l;
     d->type = c->type;
     d->groups = 1;
-    d->m = hn_loops_extent(c->r, c->x, pixel_axes(c->x));
+    d->m = hn_loops_extent(c->r, c->x, hn_mma_pixels(c->x));
     d->n = c->taps * c->columns;
     d->run = c->columns;
     d->k = c->channels;
@@ -217,7 +188,8 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
     if (which) return;
     d->a = (hn_mma_operand){ .user = c, .buf = is_copied(c) ? hn_lower_in(l, hn_region_operand(c->r, c->x)) : -1,
                              .row_fast = hn_loops_dense_axis(c->x) != 1, .begin = begin_x, .place = place_x, .chunk = chunk_x };
-    d->b = (hn_mma_operand){ .user = c, .buf = hn_lower_blob(l, 0, c->type), .constant = true, .begin = begin_w, .place = place_w };
+    c->weights = (hn_mma_rows){ .l = l, .rows = c->taps * c->columns, .stride = c->row };
+    d->b = hn_mma_stored_rows(&c->weights, hn_lower_blob(l, 0, c->type));
 }
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
@@ -233,6 +205,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_transpose_half_mma__cuda = {
-    .name = "conv_transpose_half_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
-    .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "conv_transpose_half_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
+    .fits = fits, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
 };

@@ -25,6 +25,7 @@ struct product {
     const hn_value *y;
     hn_dtype type;
     factor f[2];
+    hn_mma_rows rows; /* the right operand's, where they are stored anew */
 };
 
 static hn_dtype type_of(const hn_region *r)
@@ -90,8 +91,7 @@ static int64_t packed_row(const hn_region *r)
 {
     int row, k;
     axes_of(r, B, &row, &k);
-    const int64_t elems = hn_mma_elems(type_of(r));
-    return (hn_in(r->root, B)->type.dim[k] + elems - 1) / elems * elems;
+    return hn_mma_row_elems(type_of(r), hn_in(r->root, B)->type.dim[k]);
 }
 
 static void size_of(const hn_region *r, hn_mma_size *ret)
@@ -107,12 +107,6 @@ static void size_of(const hn_region *r, hn_mma_size *ret)
                           .k = (double)hn_region_opt(r, hn_in(r->root, A)->type.dim[k]),
                           .computed = { !is_copied(r, A), !is_copied(r, B) && !is_packed(r, B) } };
     for (int i = 0; i < rank - 2; i++) ret->groups *= (double)hn_region_opt(r, y->type.dim[i]);
-}
-
-static void space(const hn_region *r, const hn_target *t, hn_space *ret)
-{
-    (void)r, (void)t;
-    hn_mma_space(ret);
 }
 
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
@@ -168,23 +162,6 @@ static hn_kv place(void *user, int slot, hn_kv k, hn_kv *ok)
     return hn_kb_add(b, f->base[slot], hn_kb_mul(b, k, hn_loops_stride(l, f->v, f->k_axis)));
 }
 
-static void begin_packed(void *user, int slot, hn_kv g, hn_kv row)
-{
-    factor *f = user;
-    hn_kb *b = hn_lower_kb(f->of->l);
-    (void)g;
-    f->base[slot] = hn_kb_muli(b, row, packed_row(f->of->r));
-    f->inside[slot] = hn_kb_lt(b, row, hn_kb_i(b, f->v->type.dim[f->row_axis]));
-}
-
-static hn_kv place_packed(void *user, int slot, hn_kv k, hn_kv *ok)
-{
-    factor *f = user;
-    hn_kb *b = hn_lower_kb(f->of->l);
-    *ok = hn_kb_and(b, f->inside[slot], hn_kb_lt(b, k, hn_kb_i(b, packed_row(f->of->r))));
-    return hn_kb_add(b, f->base[slot], k);
-}
-
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
     (void)t, (void)p, (void)i, (void)dg;
@@ -226,8 +203,10 @@ static hn_mma_operand operand(product *p, int which)
     axes_of(p->r, which, &f->row_axis, &f->k_axis);
     const hn_dim k = f->v->type.dim[f->k_axis];
     f->check_k = !hn_dim_is_const(k) || k * hn_dtype_bits(p->type) / 8 % MOST_STEP;
-    if (is_packed(p->r, which))
-        return (hn_mma_operand){ .user = f, .buf = hn_lower_blob(p->l, 0, p->type), .constant = true, .begin = begin_packed, .place = place_packed };
+    if (is_packed(p->r, which)) {
+        p->rows = (hn_mma_rows){ .l = p->l, .rows = f->v->type.dim[f->row_axis], .stride = packed_row(p->r) };
+        return hn_mma_stored_rows(&p->rows, hn_lower_blob(p->l, 0, p->type));
+    }
     const int dense = hn_loops_dense_axis(f->v), number = hn_region_operand(p->r, f->v);
     return (hn_mma_operand){ .user = f, .buf = is_copied(p->r, which) ? hn_lower_in(p->l, number) : -1,
                              .constant = number >= 0 && p->r->data[number], .turned = dense == f->row_axis, .row_fast = dense == f->row_axis,
@@ -280,13 +259,13 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_gemm_half_mma__cuda = {
-    .name = "gemm_half_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
-    .fits = fits_half, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "gemm_half_mma__cuda", .rev = 5, .arch = HN_ARCH_SM,
+    .fits = fits_half, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_gemm_tf32_mma__cuda = {
-    .name = "gemm_tf32_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
-    .fits = fits_tf32, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .name = "gemm_tf32_mma__cuda", .rev = 5, .arch = HN_ARCH_SM,
+    .fits = fits_tf32, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

@@ -9,6 +9,45 @@ int hn_mma_elems(hn_dtype type)
     return CHUNK * 8 / hn_dtype_bits(type);
 }
 
+int64_t hn_mma_row_elems(hn_dtype type, int64_t k)
+{
+    const int64_t elems = hn_mma_elems(type);
+    return (k + elems - 1) / elems * elems;
+}
+
+uint32_t hn_mma_pixels(const hn_value *image)
+{
+    return hn_loops_all(image) & ~2u;
+}
+
+bool hn_mma_channels_lie(const hn_region *r, const hn_value *image, hn_dtype type, int64_t channels)
+{
+    return hn_region_operand(r, image) >= 0 && hn_loops_unblocked(image) && hn_loops_dense_axis(image) == 1 && channels % hn_mma_elems(type) == 0;
+}
+
+/* ---- rows stored when building ---- */
+static void begin_row(void *user, int slot, hn_kv g, hn_kv row)
+{
+    hn_mma_rows *p = user;
+    hn_kb *b = hn_lower_kb(p->l);
+    p->live[slot] = hn_kb_lt(b, row, hn_kb_i(b, p->rows));
+    if (p->grouped) row = hn_kb_add(b, hn_kb_muli(b, g, p->rows), row);
+    p->base[slot] = hn_kb_muli(b, row, p->stride);
+}
+
+static hn_kv place_row(void *user, int slot, hn_kv k, hn_kv *ok)
+{
+    hn_mma_rows *p = user;
+    hn_kb *b = hn_lower_kb(p->l);
+    *ok = hn_kb_and(b, p->live[slot], hn_kb_lt(b, k, hn_kb_i(b, p->stride)));
+    return hn_kb_add(b, p->base[slot], k);
+}
+
+hn_mma_operand hn_mma_stored_rows(hn_mma_rows *rows, int buf)
+{
+    return (hn_mma_operand){ .user = rows, .buf = buf, .constant = true, .begin = begin_row, .place = place_row };
+}
+
 /* ---- how an operand lies in a stage ---- */
 /* Lines of `line_bytes`; the chunk c of line r lies at c ^ (a part of r), so that eight lines' chunks meet all banks. */
 static hn_kv chunk_word(hn_kb *b, const side *s, hn_kv line, hn_kv chunk)

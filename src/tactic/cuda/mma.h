@@ -59,6 +59,23 @@ typedef struct hn_mma_maker {
 } hn_mma_maker;
 hone_status hn_mma_emit(const hn_mma_maker *how, const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg);
 
+/** Constant rows stored [group][row][k] when building, k filled up with zeros to whole chunks. */
+typedef struct hn_mma_rows {
+    hn_lower *l;
+    int64_t rows, stride; /* of a group; elements of a row */
+    bool grouped;         /* every group has rows of its own */
+    hn_kv base[16], live[16];
+} hn_mma_rows;
+/** Such rows in buffer `buf` as an operand; *rows stays in use while the kernel is emitted. */
+hn_mma_operand hn_mma_stored_rows(hn_mma_rows *rows, int buf);
+/** k filled up to whole chunks. */
+int64_t hn_mma_row_elems(hn_dtype type, int64_t k);
+
+/** Pixels of an image: every axis but the channels'. */
+uint32_t hn_mma_pixels(const hn_value *image);
+/** Its channels can be copied in chunks, `channels` of them a group. */
+bool hn_mma_channels_lie(const hn_region *r, const hn_value *image, hn_dtype type, int64_t channels);
+
 /** Extents of a product at the symbols' opt values. */
 typedef struct hn_mma_size {
     hn_dtype type;
@@ -66,7 +83,7 @@ typedef struct hn_mma_size {
     double bytes;      /* moved at least */
     bool computed[2];  /* a, b: chunks are computed */
 } hn_mma_size;
-void hn_mma_space(hn_space *ret);
+void hn_mma_space(const hn_region *r, const hn_target *t, hn_space *ret);
 bool hn_mma_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p);
 double hn_mma_cost(const hn_target *t, const hn_mma_size *s, const int64_t *p);
 

@@ -5,8 +5,9 @@
 
 enum { REGISTERS = 65536, THREADS_A_CORE = 2048, OTHER_REGISTERS = 90, SHARED_RESERVE = 1024 };
 
-void hn_mma_space(hn_space *ret)
+void hn_mma_space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
+    (void)r, (void)t;
     hn_space_add_list(ret, "bm", 4, (const int64_t[]){ 128, 64, 32, 16 });
     hn_space_add_list(ret, "bn", 4, (const int64_t[]){ 128, 64, 32, 256 });
     hn_space_add_list(ret, "bk", 2, (const int64_t[]){ 64, 128 });
