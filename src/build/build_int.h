@@ -84,9 +84,6 @@ bool hn_build_step(hn_job *b, const char *phase, int64_t done, int64_t total); /
 hone_status hn_group_form(hn_job *b, hn_graph *g, hn_groups *ret, hn_diag *dg);
 bool hn_group_alias_offset(const hn_job *b, hn_graph *g, const hn_node *n, hn_dim *ret_bytes);
 
-/** Stored piece after piece of so many columns; 0: as anything else. */
-int64_t hn_columns_lie_apart(const hn_value *v);
-
 /** Computes pointwise work on its operand 0 as it reads it. */
 bool hn_group_takes_prologue(const hn_node *n);
 

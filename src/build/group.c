@@ -55,21 +55,11 @@ static bool same_bytes(const hn_node *n)
     return true;
 }
 
-int64_t hn_columns_lie_apart(const hn_value *v)
-{
-    const hn_layout *l = &v->layout;
-    const int last = v->type.rank - 1;
-    if (l->n != v->type.rank + 1 || l->at[0].axis != last || l->at[0].block || l->at[l->n - 1].axis != last) return 0;
-    for (int a = 0; a < last; a++)
-        if (l->at[a + 1].axis != a || l->at[a + 1].block) return 0;
-    return l->at[l->n - 1].block;
-}
-
 /* One whole piece of the columns. */
 static bool is_piece(const hn_node *slice, hn_dim *ret_elems)
 {
     const hn_value *x = hn_in(slice, 0), *y = slice->out[0];
-    const int64_t width = hn_columns_lie_apart(x);
+    const int64_t width = hn_layout_piece(&x->layout, x->type.rank);
     const int last = x->type.rank - 1;
     int rank;
     const hn_dim *start = hn_attr_is(slice, "start", &rank);

@@ -281,10 +281,7 @@ static void place_columns(hn_job *job, hn_node *n)
     if (job->t->arch != HN_ARCH_SM || has_layout(y) || rank < 2 || rank + 1 > HN_MAX_RANK || hn_dtype_bits(y->type.dtype) < 16) return;
     const int64_t width = columns_apart(y);
     if (!width || !ask(job, HN_KNOB_layout_columns, n)) return;
-    y->layout.n = rank + 1;
-    y->layout.at[0].axis = (int8_t)(rank - 1);
-    for (int a = 0; a < rank; a++) y->layout.at[a + 1].axis = (int8_t)a;
-    y->layout.at[rank].block = (int16_t)width;
+    y->layout = hn_layout_in_pieces(rank, (int)width);
 }
 
 static bool reads_any_layout(const hn_node *n)
@@ -300,7 +297,7 @@ static bool reads_any_layout(const hn_node *n)
 
 static void place(hn_job *job, hn_builder *b, hn_node *n)
 {
-    if (n->op == HN_OP_slice && hn_columns_lie_apart(hn_in(n, 0))) return;
+    if (n->op == HN_OP_slice && hn_layout_piece(&hn_in(n, 0)->layout, hn_in(n, 0)->type.rank)) return;
     if (is_image_op(n)) {
         place_image_op(job, b, n);
     } else if (hn_lower_is_pointwise(n)) {

@@ -172,6 +172,10 @@ int hn_layout_block_of(const hn_layout *l, int axis);
 bool hn_layout_is_plain(const hn_layout *l); /* row-major, however written */
 hn_layout hn_layout_blocked(int rank, int axis, int block); /* row-major with `axis` blocked innermost */
 hn_layout hn_layout_channels_last(int rank);                /* N, spatial..., C */
+/** The last axis cut into pieces of `width`, each with all its rows before the next piece begins; rank < HN_MAX_RANK. */
+hn_layout hn_layout_in_pieces(int rank, int width);
+/** Width of such pieces; 0: it is another layout. */
+int64_t hn_layout_piece(const hn_layout *l, int rank);
 void hn_layout_print(const hn_layout *l, int rank, hn_str *out); /* "ncdhw" letters by axis: "abcd", "acdb", "abcd16b" */
 bool hn_layout_parse(const char *s, size_t n, hn_layout *ret);
 /** Physical extents of d stored as l (rank l->n, or d's own when n == 0); padding included. l->n <= HN_MAX_RANK. */

@@ -134,6 +134,24 @@ hn_layout hn_layout_blocked(int rank, int axis, int block)
     return l;
 }
 
+hn_layout hn_layout_in_pieces(int rank, int width)
+{
+    hn_layout l = { .n = rank + 1 };
+
+    l.at[0].axis = (int8_t)(rank - 1);
+    for (int a = 0; a < rank; a++)
+        l.at[a + 1].axis = (int8_t)a;
+    l.at[rank].block = (int16_t)width;
+    return l;
+}
+
+int64_t hn_layout_piece(const hn_layout *l, int rank)
+{
+    if (rank < 1 || l->n != rank + 1) return 0;
+    const hn_layout like = hn_layout_in_pieces(rank, l->at[rank].block);
+    return l->at[rank].block && hn_layout_eq(l, &like) ? l->at[rank].block : 0;
+}
+
 hn_layout hn_layout_channels_last(int rank)
 {
     hn_layout l = { .n = 0 };

@@ -92,6 +92,20 @@ TEST(lib_products_with_a_kernel_for_the_rest)
     check("in x f16[96,64]  const w f16[64,96]  const b f16[96,1]\nm = matmul(x, w)  y = add(m, b)\nout y", 1, 1);
 }
 
+#define CUT(name, y, n, from) name " = slice(" y ") {start=[0," from "], step=[1,1], dim=[70," n "]}  " name "_ = softmax(" name ") {axis=1}\n"
+
+/* Each slice is a piece of the product as it lies, and three kernels read one each. */
+TEST(lib_products_whose_columns_are_cut_apart)
+{
+    hn_simulate(/* libraries= */ true);
+    check("in x f16[70,64]  const w f16[64,192]  const b f16[192]\nm = matmul(x, w)  y = add(m, b)\n" CUT("q", "y", "64", "0")
+          CUT("k", "y", "64", "64") CUT("v", "y", "64", "128") "out q_  out k_  out v_", 1, 3);
+    check("in x f16[70,64]  const w f16[192,64]\nm = matmul(x, w) {trans_b=1}\n" CUT("q", "m", "64", "0") CUT("v", "m", "64", "128")
+          "out q_  out v_", 1, 2);
+    check("in x f16[70,64]  const w f16[64,192]  in c f16[70,192]\nm = matmul(x, w)  y = add(m, c)\n" CUT("q", "y", "64", "0")
+          CUT("k", "y", "64", "64") "out q_  out k_", 1, 3);
+}
+
 /* Images come and go as the model has them, channels first; layouts around put reorders, of which the counts tell. */
 TEST(lib_convolutions_of_one_tap)
 {

@@ -15,6 +15,7 @@ typedef struct desc {
     int compute, scale, trans_a, trans_b, bias_type;
     uint32_t epilogue;
     uint64_t bias;
+    int64_t bias_step;
 } desc;
 
 typedef struct layout {
@@ -82,6 +83,7 @@ DRIVER(cublasLtMatmulDescSetAttribute, desc *d, int attribute, const void *v, si
     case 4: return put(&d->trans_b, sizeof(d->trans_b), v, n);
     case 7: return put(&d->epilogue, sizeof(d->epilogue), v, n);
     case 8: return put(&d->bias, sizeof(d->bias), v, n);
+    case 10: return put(&d->bias_step, sizeof(d->bias_step), v, n);
     case 26: return put(&d->bias_type, sizeof(d->bias_type), v, n);
     default: return INVALID;
     }
@@ -226,11 +228,11 @@ static float element(const uint8_t *at, const layout *l, int trans, int64_t g, i
     return get(at, l->type, g * l->step + (trans ? c + r * l->ld : r + c * l->ld));
 }
 
-static float finish(const job *j, float sum, int64_t row, int64_t place)
+static float finish(const job *j, float sum, int64_t group, int64_t row, int64_t place)
 {
     float v = j->alpha * sum;
     if (j->beta != 0) v += j->beta * get(j->at_c, j->y.type, place);
-    if (j->d.epilogue & 4) v += get(j->bias, j->d.bias_type, row);
+    if (j->d.epilogue & 4) v += get(j->bias, j->d.bias_type, group * j->d.bias_step + row);
     if (j->d.epilogue & 2) v = v < 0 ? 0 : v;
     return v;
 }
@@ -247,7 +249,7 @@ static void multiply(const void *arg)
                 for (int64_t k = 0; k < depth; k++)
                     sum += element(j.at_a, &j.a, j.d.trans_a, g, r, k) * element(j.at_b, &j.b, j.d.trans_b, g, k, c);
                 const int64_t place = g * j.y.step + r + c * j.y.ld;
-                set(j.at_y, j.y.type, place, finish(&j, sum, r, place));
+                set(j.at_y, j.y.type, place, finish(&j, sum, g, r, place));
             }
 }
 

@@ -77,7 +77,7 @@ typedef struct product {
 static hone_status check_status(int r, const char *doing, hn_diag *dg)
 {
     if (r == 0) return HONE_OK;
-    return HN_RAISE(dg, r == 3 ? HONE_E_NOMEM : HONE_E_DEVICE, "cuBLASLt failed while %s (status %d)", doing, r);
+    return HN_RAISE(dg, r == 3 ? HONE_E_NOMEM : HONE_E_UNSUPPORTED, "cuBLASLt failed while %s (status %d)", doing, r);
 }
 
 static int type_of(uint32_t dtype)
@@ -86,11 +86,11 @@ static int type_of(uint32_t dtype)
 }
 
 /* A row-major matrix of rows x columns is the library's columns x rows. */
-static hone_status layout(lt_layout **ret, const hn_libcall *c, int64_t rows, int64_t columns, int64_t step, hn_diag *dg)
+static hone_status layout(lt_layout **ret, const hn_libcall *c, int64_t rows, int64_t columns, int64_t line, int64_t step, hn_diag *dg)
 {
     const int32_t groups = (int32_t)c->u.matmul.groups;
 
-    HN_TRY(check_status(lt.layout_create(ret, type_of(c->dtype), (uint64_t)columns, (uint64_t)rows, columns), "describing an operand", dg));
+    HN_TRY(check_status(lt.layout_create(ret, type_of(c->dtype), (uint64_t)columns, (uint64_t)rows, line), "describing an operand", dg));
     if (groups == 1) return HONE_OK;
     HN_TRY(check_status(lt.layout_set(*ret, LT_LAYOUT_GROUPS, &groups, sizeof(groups)), "describing a batch", dg));
     return check_status(lt.layout_set(*ret, LT_LAYOUT_STEP, &step, sizeof(step)), "describing a batch", dg);
@@ -121,10 +121,12 @@ static hone_status describe(const hn_libcall *c, product *p, hn_diag *dg)
     if (c->flags & HN_CALL_BIAS) {
         HN_TRY(set_desc(p, LT_DESC_BIAS_TYPE, &bias_type, sizeof(bias_type), dg));
         HN_TRY(set_desc(p, LT_DESC_BIAS, &some, sizeof(some), dg));
+        if (m->bias_step) HN_TRY(set_desc(p, LT_DESC_BIAS_STEP, &m->bias_step, sizeof(m->bias_step), dg));
     }
-    HN_TRY(layout(&p->a, c, m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n, m->b_step, dg));
-    HN_TRY(layout(&p->b, c, m->trans_a ? m->k : m->m, m->trans_a ? m->m : m->k, m->a_step, dg));
-    return layout(&p->y, c, m->m, m->n, m->d_step, dg);
+    const int64_t b_columns = m->trans_b ? m->k : m->n, a_columns = m->trans_a ? m->m : m->k;
+    HN_TRY(layout(&p->a, c, m->trans_b ? m->n : m->k, b_columns, m->b_line ? m->b_line : b_columns, m->b_step, dg));
+    HN_TRY(layout(&p->b, c, m->trans_a ? m->k : m->m, a_columns, a_columns, m->a_step, dg));
+    return layout(&p->y, c, m->m, m->n, m->n, m->d_step, dg);
 }
 
 static void drop_product(product *p)

@@ -32,6 +32,7 @@ enum {
     LT_DESC_TRANS_B = 4,
     LT_DESC_EPILOGUE = 7,
     LT_DESC_BIAS = 8,
+    LT_DESC_BIAS_STEP = 10,
     LT_DESC_BIAS_TYPE = 26,
     LT_LAYOUT_GROUPS = 5, /* cublasLtMatrixLayoutAttribute_t */
     LT_LAYOUT_STEP = 6,

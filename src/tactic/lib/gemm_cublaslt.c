@@ -25,6 +25,23 @@ static bool direct(const hn_region *r, const hn_value *v, hn_dtype t)
            hn_lib_is_fixed(v);
 }
 
+/* Columns that are stored apart are a group each of one product. */
+static void store_in_pieces(hn_lib_product *c)
+{
+    const hn_value *v = c->f.last;
+    const int64_t width = hn_layout_piece(&v->layout, v->type.rank);
+    hn_libcall_matmul *m = &c->m;
+    if (!width || !c->f.only || m->groups != 1 || m->n % width || (c->f.flags & HN_CALL_ADD)) return;
+    m->groups = m->n / width;
+    m->a_step = 0;
+    m->b_step = m->trans_b ? width * m->k : width;
+    m->b_line = m->trans_b ? 0 : m->n;
+    m->bias_step = width;
+    m->d_step = m->m * width;
+    m->n = width;
+    c->f.whole = true;
+}
+
 /* One product where the right operand is shared and rows of the left lie behind one another, else a batch. */
 static hn_lib_product product_of(const hn_region *r)
 {
@@ -42,6 +59,8 @@ static hn_lib_product product_of(const hn_region *r)
     m.d_step = m.m * m.n;
     hn_lib_product c = { .m = m };
     hn_lib_match(r, HN_LIB_PRODUCT_FUSES, rank - 1, NULL, &c.f);
+    c.f.whole &= hn_layout_is_plain(&y->layout);
+    store_in_pieces(&c);
     return c;
 }
 
@@ -52,9 +71,11 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     const hn_value *a = hn_in(r->root, 0), *b = hn_in(r->root, 1), *y = r->root->out[0];
     if (!hn_lib_product_type(y->type.dtype)) return HN_FIT_DTYPE;
     if (!hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
-    if (!direct(r, a, y->type.dtype) || !direct(r, b, y->type.dtype) || !hn_layout_is_plain(&y->layout)) return HN_FIT_LAYOUT;
+    if (!direct(r, a, y->type.dtype) || !direct(r, b, y->type.dtype)) return HN_FIT_LAYOUT;
     if (!leads(a, y) || !leads(b, y)) return HN_FIT_SHAPE;
-    return product_of(r).f.whole || hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
+    if (product_of(r).f.whole) return HN_FIT_YES;
+    if (!hn_layout_is_plain(&y->layout)) return HN_FIT_LAYOUT;
+    return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)

@@ -71,8 +71,8 @@ void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, const hn_valu
         ret->flags |= act;
         if (act) break;
     }
-    ret->whole = r->g->n_out == 1 && r->g->out[0].value == ret->last && ret->last->n_uses == 1 &&
-                 hn_layout_eq(&ret->last->layout, &y->layout);
+    ret->only = r->g->n_out == 1 && r->g->out[0].value == ret->last && ret->last->n_uses == 1;
+    ret->whole = ret->only && hn_layout_eq(&ret->last->layout, &y->layout);
 }
 
 /* ---- the kernel for the rest ---- */

@@ -9,7 +9,8 @@ typedef struct hn_lib_fused {
     uint32_t flags;       /* HN_CALL_* */
     int bias, addend;     /* operands of the region; -1 */
     const hn_value *last; /* what the call yields */
-    bool whole;           /* that is the region's only result, stored as the root's is: no kernel follows */
+    bool only;            /* that is the region's only result */
+    bool whole;           /* and stored as the root's is, or as the call can: no kernel follows */
 } hn_lib_fused;
 
 /** Follow the root's result through what the library can do (can: flags), as long as nobody else reads it. bias_axis: of the root's
