@@ -30,6 +30,13 @@ hone_status hn_im_ret(hn_im_call *c, hn_value *v)
     return c->b->status;
 }
 
+hone_status hn_im_done(hn_im_call *c, hn_value *v)
+{
+    c->out[0] = v;
+    HN_TRY(c->dg->code);
+    return c->b->status;
+}
+
 hone_status hn_im_refuse(hn_im_call *c, const char *fmt, ...)
 {
     char text[400];

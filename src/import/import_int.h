@@ -201,6 +201,8 @@ bool hn_im_wants(const hn_im_call *c, int i);
 hone_status hn_im_same(hn_im_call *c, hn_op op, const hn_attr_set *attrs);
 /** Take v as output 0. */
 hone_status hn_im_ret(hn_im_call *c, hn_value *v);
+/** The same behind helpers that may have raised: v may be NULL then. */
+hone_status hn_im_done(hn_im_call *c, hn_value *v);
 /** "not supported: ..." with the reason. */
 hone_status hn_im_refuse(hn_im_call *c, const char *fmt, ...) HN_PRINTF(2, 3);
 
@@ -291,6 +293,9 @@ hn_value *hn_im_merge_heads(hn_im_call *c, hn_value *x);
 /** causal as the attention op's attribute; scale 0: 1 / sqrt(d). */
 hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask,
                                double scale, int causal);
+
+/** Output 1 of embeddings: how many tokens [b] a mask [b, s] keeps; 0 without one. */
+hn_value *hn_im_kept_tokens(hn_im_call *c, hn_value *mask, const hn_value *ids);
 
 /* ---- handlers: one prototype for each row's function ---- */
 #define X(op, since, min_in, max_in, max_out, fn, arg) hone_status hn_im_on_##fn(hn_im_call *c);

@@ -83,23 +83,16 @@ static hn_value *scalar(hn_im_call *c, hn_value *v)
     return v && v->type.rank && hn_tdesc_numel_static(&v->type) == 1 ? hn_reshape(c->b, v, 0, NULL) : v;
 }
 
-static hone_status done(hn_im_call *c, hn_value *v)
-{
-    c->out[0] = v;
-    HN_TRY(c->dg->code);
-    return c->b->status;
-}
-
 hone_status hn_im_on_ms_fused_conv(hn_im_call *c)
 {
     hn_value *y = hn_im_conv_with(c, HN_OP_conv, HN_MIN(c->n_in, 3), c->in);
-    return done(c, activate(c, add_if(c, y, hn_im_in(c, 3))));
+    return hn_im_done(c, activate(c, add_if(c, y, hn_im_in(c, 3))));
 }
 
 hone_status hn_im_on_ms_fused_gemm(hn_im_call *c)
 {
     HN_TRY(hn_im_on_gemm(c));
-    return done(c, activate(c, c->out[0]));
+    return hn_im_done(c, activate(c, c->out[0]));
 }
 
 hone_status hn_im_on_ms_fused_matmul(hn_im_call *c)
@@ -111,7 +104,7 @@ hone_status hn_im_on_ms_fused_matmul(hn_im_call *c)
     hn_value *a = c->in[0], *b = c->in[1];
     const bool vectors = a->type.rank < 2 || b->type.rank < 2;
     hn_value *y = vectors ? hn_im_matmul_numpy(c, a, b) : hn_im_matmul(c, a, b, ta, tb);
-    return done(c, hn_im_scale(c, y, alpha));
+    return hn_im_done(c, hn_im_scale(c, y, alpha));
 }
 
 /* ---- normalisation ---- */
@@ -130,7 +123,7 @@ hone_status hn_im_on_ms_skip_norm(hn_im_call *c)
                           (hn_value *[]){ sum, c->in[2], beta },
                           HN_ATTRS_ARG(HN_A_I("axis", sum->type.rank - 1), HN_A_F("eps", eps)), 1);
     if (c->n_out > 3) c->out[3] = sum;
-    return done(c, n ? n->out[0] : NULL);
+    return hn_im_done(c, n ? n->out[0] : NULL);
 }
 
 /* ---- attention ---- */
@@ -213,7 +206,7 @@ static hone_status attend_packed(hn_im_call *c, hn_value *qkv, hn_value *mask_in
     HN_TRY(c->dg->code);
     hn_value *y = hn_im_attention_with(c, part[0], part[1], part[2], mask, hn_im_f(c, "scale", 0),
                                        causal ? (past ? 2 : 1) : 0);
-    return done(c, hn_im_merge_heads(c, y));
+    return hn_im_done(c, hn_im_merge_heads(c, y));
 }
 
 hone_status hn_im_on_ms_attention(hn_im_call *c)
@@ -257,7 +250,7 @@ hone_status hn_im_on_ms_mha(hn_im_call *c)
                                        causal ? (past[0] ? 2 : 1) : 0);
     if (c->n_out > 1) c->out[1] = x[1];
     if (c->n_out > 2) c->out[2] = x[2];
-    return done(c, hn_im_merge_heads(c, y));
+    return hn_im_done(c, hn_im_merge_heads(c, y));
 }
 
 /* ---- quantised products ---- */
@@ -313,14 +306,14 @@ hone_status hn_im_on_ms_matmul_nbits(hn_im_call *c)
     HN_TRY(c->dg->code);
     w = hn_im_dequantize_with(c, w, scale, zero, 1, block);
     if (w && blocks * block != k) w = hn_slice(c->b, w, 1, 0, k);
-    return done(c, add_if(c, hn_im_matmul(c, c->in[0], w, false, true), bias));
+    return hn_im_done(c, add_if(c, hn_im_matmul(c, c->in[0], w, false, true), bias));
 }
 
 /* inputs: A, B, scale of A, scale of B, zero of A?, zero of B?, bias? */
 hone_status hn_im_on_ms_matmul_int_float(hn_im_call *c)
 {
     hn_value *acc = hn_im_matmul_int(c, c->in[0], c->in[1], hn_im_in(c, 4), hn_im_in(c, 5));
-    return done(c, add_if(c, hn_im_scale_acc(c, acc, c->in[2], c->in[3]), hn_im_in(c, 6)));
+    return hn_im_done(c, add_if(c, hn_im_scale_acc(c, acc, c->in[2], c->in[3]), hn_im_in(c, 6)));
 }
 
 /* inputs: A in float, B, scale of B, zero of B?, bias? */
@@ -329,7 +322,7 @@ hone_status hn_im_on_ms_dyn_matmul(hn_im_call *c)
     hn_node *q = hn_build(c->b, HN_OP_dynamic_quantize, 1, c->in, HN_NO_ATTRS, 3);
     if (!q) return c->b->status;
     hn_value *acc = hn_im_matmul_int(c, q->out[0], c->in[1], q->out[2], hn_im_in(c, 3));
-    return done(c, add_if(c, hn_im_scale_acc(c, acc, q->out[1], c->in[2]), hn_im_in(c, 4)));
+    return hn_im_done(c, add_if(c, hn_im_scale_acc(c, acc, q->out[1], c->in[2]), hn_im_in(c, 4)));
 }
 
 /* [d,i,n] int8 with one scale a direction, or one a column of each -> [d,n,i] floats */
@@ -380,7 +373,7 @@ static hone_status narrow(hn_im_call *c, hn_value *y, int i)
 {
     const hn_dtype t = c->in[0]->type.dtype;
     HN_TRY(c->dg->code);
-    return done(c, hn_im_quantize_with(c, y, scalar(c, c->in[i]), scalar(c, hn_im_in(c, i + 1)), 0, t));
+    return hn_im_done(c, hn_im_quantize_with(c, y, scalar(c, c->in[i]), scalar(c, hn_im_in(c, i + 1)), 0, t));
 }
 
 hone_status hn_im_on_ms_qlinear_binary(hn_im_call *c)
@@ -477,7 +470,7 @@ hone_status hn_im_on_ms_qlinear_concat(hn_im_call *c)
         if (!(part[i] = widen(c, 2 + 3 * i))) return c->b->status;
     HN_TRY(hn_im_axis(c, hn_im_i(c, "axis", 0), part[0]->type.rank, &axis));
     hn_value *y = hn_im_concat(c, axis, n, part);
-    return done(c, hn_im_quantize_with(c, y, scalar(c, c->in[0]), scalar(c, c->in[1]), 0, HN_U8));
+    return hn_im_done(c, hn_im_quantize_with(c, y, scalar(c, c->in[0]), scalar(c, c->in[1]), 0, HN_U8));
 }
 
 /* y = alpha * (a - za)(b - zb) sa sb + c * alpha sa sb, quantised where the result has a scale; b's lies along its columns. */
@@ -493,5 +486,5 @@ hone_status hn_im_on_ms_qgemm(hn_im_call *c)
     hn_value *acc = hn_im_matmul_int(c, a, b, scalar(c, c->in[2]), scalar(c, c->in[5]));
     if (acc && acc0) acc = hn_im_binary(c, HN_OP_add, acc, acc0);
     hn_value *y = hn_im_scale_acc(c, acc, hn_im_scale(c, c->in[1], hn_im_f(c, "alpha", 1)), c->in[4]);
-    return y && hn_im_in(c, 7) ? narrow(c, y, 7) : done(c, y);
+    return y && hn_im_in(c, 7) ? narrow(c, y, 7) : hn_im_done(c, y);
 }

@@ -5,13 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static hone_status done(hn_im_call *c, hn_value *v)
-{
-    c->out[0] = v;
-    HN_TRY(c->dg->code);
-    return c->b->status;
-}
-
 /* ---- lookups in quantised tables ---- */
 
 /* The last axis of a constant of bytes seen as entries of fewer bits, the least first. */
@@ -57,7 +50,7 @@ hone_status hn_im_on_ms_gather_block(hn_im_call *c)
         part[i] = hn_im_gather(c, part[i], index, along);
     HN_TRY(c->b->status);
     const int at = axis > along ? axis - 1 + index->type.rank : axis;
-    return done(c, hn_im_dequantize_with(c, part[0], part[1], part[2], at, block));
+    return hn_im_done(c, hn_im_dequantize_with(c, part[0], part[1], part[2], at, block));
 }
 
 /* One scale and zero point a table. */
@@ -73,7 +66,7 @@ static hn_value *row_of(hn_im_call *c, int table, hn_value *index)
 hone_status hn_im_on_ms_q_embed_norm(hn_im_call *c)
 {
     enum { IDS, SEGMENT_IDS, WORDS, PLACES, SEGMENTS, GAMMA, BETA, MASK };
-    hn_value *ids = c->in[IDS], *mask = hn_im_in(c, MASK), *kinds = hn_im_in(c, SEGMENT_IDS);
+    hn_value *ids = c->in[IDS], *kinds = hn_im_in(c, SEGMENT_IDS);
     const double eps = hn_im_f(c, "epsilon", (double)1e-12f);
     if (ids->type.rank != 2) return HN_IM_RAISE(c, HONE_E_SHAPE, "the ids are no matrix");
     hn_value *at = hn_im_iota(c, HN_I64, 2, (hn_dim[]){ 1, ids->type.dim[1] }, 1);
@@ -84,12 +77,8 @@ hone_status hn_im_on_ms_q_embed_norm(hn_im_call *c)
     if (!sum || !gamma || !beta) return c->b->status ? c->b->status : HN_IM_RAISE(c, HONE_E_MODEL, "a table or its scale is absent");
     hn_node *n = hn_build(c->b, HN_OP_layer_norm, 3, (hn_value *[]){ sum, gamma, beta },
                           HN_ATTRS_ARG(HN_A_I("axis", 2), HN_A_F("eps", eps)), 1);
-    if (hn_im_wants(c, 1)) {
-        hn_value *kept = mask ? hn_im_reduce(c, HN_OP_reduce_sum, mask, 1, (int64_t[]){ 1 }, false)
-                              : hn_im_fill(c, hn_const_i(c->b, HN_I32, 0), 1, ids->type.dim);
-        c->out[1] = kept ? hn_cast(c->b, kept, HN_I32) : NULL;
-    }
-    return done(c, n ? n->out[0] : NULL);
+    if (hn_im_wants(c, 1)) c->out[1] = hn_im_kept_tokens(c, hn_im_in(c, MASK), ids);
+    return hn_im_done(c, n ? n->out[0] : NULL);
 }
 
 /* ---- group normalisation of diffusion models ---- */
@@ -116,7 +105,7 @@ hone_status hn_im_on_ms_group_norm(hn_im_call *c)
     hn_value *y = hn_b3(c->b, HN_OP_group_norm, last ? hn_im_channels_first(c, x) : x, c->in[1], c->in[2],
                         HN_ATTRS_ARG(HN_A_I("groups", groups), HN_A_F("eps", eps)));
     if (swish && y) y = hn_im_unary(c, HN_OP_silu, y);
-    return done(c, last ? hn_im_channels_last(c, y) : y);
+    return hn_im_done(c, last ? hn_im_channels_last(c, y) : y);
 }
 
 /* ---- mixtures of experts: every expert computes every token; what a token's router did not choose counts 0 ---- */
@@ -201,7 +190,7 @@ static hone_status mix(hn_im_call *c, const expert_layer fc[3])
     if (!y || !share) return c->dg->code ? c->dg->code : c->b->status ? c->b->status : hn_im_refuse(c, "a layer of the experts is missing");
     hn_value *weight = hn_im_unsqueeze(c, hn_transpose(c->b, share, (int64_t[]){ 1, 0 }), 2);
     y = hn_im_reduce(c, HN_OP_reduce_sum, hn_im_binary(c, HN_OP_mul, y, weight), 1, (int64_t[]){ 0 }, false);
-    return done(c, y ? hn_reshape(c->b, y, rank, x->type.dim) : NULL);
+    return hn_im_done(c, y ? hn_reshape(c->b, y, rank, x->type.dim) : NULL);
 }
 
 /* inputs: x, router, then weights and bias? of each layer */
@@ -270,7 +259,7 @@ hone_status hn_im_on_ms_bias_softmax(hn_im_call *c)
         rows[i >= axis] = hn_im_dmul(c, rows[i >= axis], x->type.dim[i]);
     hn_value *y = axis == rank - 1 ? sum : hn_reshape(c->b, sum, 2, rows);
     y = y ? hn_b1(c->b, HN_OP_softmax, y, HN_ATTRS_ARG(HN_A_I("axis", y->type.rank - 1))) : NULL;
-    return done(c, y && axis != rank - 1 ? hn_reshape(c->b, y, rank, x->type.dim) : y);
+    return hn_im_done(c, y && axis != rank - 1 ? hn_reshape(c->b, y, rank, x->type.dim) : y);
 }
 
 /* ---- products with weights of four bits by a table ---- */
@@ -320,7 +309,7 @@ hone_status hn_im_on_ms_matmul_bnb4(hn_im_call *c)
     hn_value *w = hn_reshape(c->b, hn_im_gather(c, table, codes, 0), 2, (hn_dim[]){ blocks, block });
     w = hn_im_binary(c, HN_OP_mul, w, most);
     w = w ? hn_cast(c->b, hn_reshape(c->b, w, 2, (hn_dim[]){ n, k }), c->in[0]->type.dtype) : NULL;
-    return done(c, hn_im_matmul(c, c->in[0], w, false, true));
+    return hn_im_done(c, hn_im_matmul(c, c->in[0], w, false, true));
 }
 
 /* ---- T5's bias by distance ---- */
@@ -356,5 +345,5 @@ hone_status hn_im_on_ms_relative_bias(hn_im_call *c)
     if (both && bucket)
         bucket = hn_im_binary(c, HN_OP_add, bucket, hn_im_select(c, hn_im_binary(c, HN_OP_gt, ahead, zero), hn_const_i(c->b, HN_I64, n), zero));
     hn_value *y = bucket ? hn_im_gather(c, table, bucket, 0) : NULL; /* [q, k, heads] */
-    return done(c, y ? hn_im_unsqueeze(c, hn_transpose(c->b, y, (int64_t[]){ 2, 0, 1 }), 0) : NULL);
+    return hn_im_done(c, y ? hn_im_unsqueeze(c, hn_transpose(c->b, y, (int64_t[]){ 2, 0, 1 }), 0) : NULL);
 }

@@ -5,13 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static hone_status done(hn_im_call *c, hn_value *v)
-{
-    c->out[0] = v;
-    HN_TRY(c->dg->code);
-    return c->b->status;
-}
-
 /* ---- rotary embedding ---- */
 
 /* Rows of a table [n,r] for positions: [1] is where the first token stands, [b,s] one each. */
@@ -53,7 +46,7 @@ hone_status hn_im_on_ms_rotary(hn_im_call *c)
     if (!x) return c->dg->code;
     hn_value *cos = rows_at(c, c->in[2], at, x->type.dim[2]), *sin = rows_at(c, c->in[3], at, x->type.dim[2]);
     hn_value *y = rotate(c, x, cos, sin, interleaved);
-    return done(c, flat ? hn_im_merge_heads(c, y) : y);
+    return hn_im_done(c, flat ? hn_im_merge_heads(c, y) : y);
 }
 
 /* ---- grouped attention ---- */
@@ -154,10 +147,17 @@ hone_status hn_im_on_ms_gqa(hn_im_call *c)
                  HN_ATTRS_ARG(HN_A_F("scale", scale), HN_A_I("causal", 2), HN_A_F("softcap", softcap)), 1);
     if (c->n_out > 1) c->out[1] = x[1];
     if (c->n_out > 2) c->out[2] = x[2];
-    return done(c, n ? hn_im_merge_heads(c, n->out[0]) : NULL);
+    return hn_im_done(c, n ? hn_im_merge_heads(c, n->out[0]) : NULL);
 }
 
 /* ---- embeddings ---- */
+
+hn_value *hn_im_kept_tokens(hn_im_call *c, hn_value *mask, const hn_value *ids)
+{
+    hn_value *kept = mask ? hn_im_reduce(c, HN_OP_reduce_sum, mask, 1, (int64_t[]){ 1 }, false)
+                          : hn_im_fill(c, hn_const_i(c->b, HN_I32, 0), 1, ids->type.dim);
+    return kept ? hn_cast(c->b, kept, HN_I32) : NULL;
+}
 
 /* Lookups of words, positions and segments, summed and normalised; output 1 counts the tokens that the mask keeps. */
 hone_status hn_im_on_ms_embed_norm(hn_im_call *c)
@@ -176,11 +176,7 @@ hone_status hn_im_on_ms_embed_norm(hn_im_call *c)
     hn_node *n = sum ? hn_build(c->b, HN_OP_layer_norm, 3, (hn_value *[]){ sum, c->in[GAMMA], c->in[BETA] },
                                 HN_ATTRS_ARG(HN_A_I("axis", 2), HN_A_F("eps", eps)), 1) : NULL;
     c->out[0] = n ? n->out[0] : NULL;
-    if (hn_im_wants(c, 1)) {
-        hn_value *kept = mask ? hn_im_reduce(c, HN_OP_reduce_sum, mask, 1, (int64_t[]){ 1 }, false)
-                              : hn_im_fill(c, hn_const_i(c->b, HN_I32, 0), 1, d);
-        c->out[1] = kept ? hn_cast(c->b, kept, HN_I32) : NULL;
-    }
+    if (hn_im_wants(c, 1)) c->out[1] = hn_im_kept_tokens(c, mask, ids);
     if (hn_im_wants(c, 2)) c->out[2] = sum;
     return c->b->status;
 }
