@@ -317,7 +317,7 @@ static void want_of_twin(hn_arena *a, const char *twin, io_set *s, result *r)
     hone_tensor got[MAX_IO] = { 0 };
     hone_model_options o = HONE_MODEL_OPTIONS_INIT;
     way w = { .m = load_model(a, twin, &o, r) };
-    if (!r->verdict && (o.n_value > 0) != s->given) say(r, "skip", "only one of the two needs values when it is read");
+    if (!r->verdict && s->given && o.n_value == 0) say(r, "skip", "the twin takes values that the other needs when it is read");
     if (!r->verdict) build(&w, r);
     if (!r->verdict) by_engine(&w, s, got, r);
     for (int i = s->n_in; i < s->n && !r->verdict; i++) {
