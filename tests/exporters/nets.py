@@ -112,9 +112,20 @@ def settle_norms(torch, module):
                 torch.nn.init.normal_(m.bias, 0, 0.1)
 
 
+def wake(torch, module):
+    """Give weights to what starts as nothing: heads of zeros, and scales that let a block add a millionth of what it computes."""
+    with torch.no_grad():
+        for name, p in module.named_parameters():
+            if p.dim() >= 2 and not p.any():
+                torch.nn.init.normal_(p, 0, 0.05)
+            elif p.dim() >= 1 and "bias" not in name and p.abs().max() <= 1e-4:
+                torch.nn.init.uniform_(p, 0.2, 0.8)
+
+
 def build(torch, net):
     """The module, ready to be exported: the same weights every time."""
     torch.manual_seed(net.seed)
     module = net.make()
     settle_norms(torch, module)
+    wake(torch, module)
     return module.eval()

@@ -159,7 +159,7 @@ def detector(make):
 
 def detection(name, make, **options):
     # The new exporter works for minutes and then refuses what fasterrcnn and retinanet do with the number of boxes.
-    lib.add(name, lambda: detector(make), {"x": "f32[3,height,width] image"},
+    lib.add(name, lambda: detector(make), {"x": "f32[3,height,width] uniform(0, 1)"},
             ({"height": 96, "width": 96}, {"height": 128, "width": 96}), dynamo=False, **options)
 
 
@@ -202,16 +202,14 @@ def keypoint_rcnn():
 def decided(model):
     """Scores as trained: untrained ones lie so close together that rounding picks the boxes."""
     import torch
-    head = model.head.classification_head
     with torch.no_grad():
-        for last in [head.cls_logits] if hasattr(head, "cls_logits") else [block[-1] for block in head.module_list]:
-            last.weight.mul_(40)
+        model.head.classification_head.cls_logits.weight.mul_(40)
     return model
 
 
 def retinanet():
     from torchvision.models.detection import RetinaNet
-    return decided(RetinaNet(mobile_backbone(), 5, anchor_generator=anchors(3), score_thresh=0.02, topk_candidates=50,
+    return decided(RetinaNet(mobile_backbone(), 5, anchor_generator=anchors(3), score_thresh=0.0, topk_candidates=50,
                              detections_per_img=10, **SMALL_IMAGES))
 
 
@@ -224,8 +222,16 @@ def fcos():
 
 def ssdlite():
     from torchvision.models.detection import ssdlite320_mobilenet_v3_large
-    return decided(ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=5, score_thresh=0.05,
-                                                 topk_candidates=50, detections_per_img=10))
+    import torch
+    model = ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=5, score_thresh=0.05, topk_candidates=50,
+                                          detections_per_img=10)
+    for m in model.modules(): # as they are, features vanish on the way and most boxes have one score
+        if isinstance(m, torch.nn.Conv2d):
+            torch.nn.init.kaiming_normal_(m.weight)
+    with torch.no_grad():
+        for block in model.head.classification_head.module_list:
+            block[-1].weight.mul_(0.1) # scores below 1
+    return model
 
 
 detection("fasterrcnn", faster_rcnn)
