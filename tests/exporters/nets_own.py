@@ -180,8 +180,8 @@ def greedy():
             self.head = nn.Linear(16, 20)
 
         def forward(self, h, steps):
-            token = torch.zeros([h.shape[0]], dtype=torch.long)
-            out = torch.zeros([0, h.shape[0]], dtype=torch.long)
+            token = torch.argmax(h, dim=1) * 0
+            out = token.unsqueeze(0)
             for _ in range(int(steps)):
                 h = self.cell(self.embed(token), h)
                 token = torch.argmax(self.head(h), dim=1)

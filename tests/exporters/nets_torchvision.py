@@ -10,17 +10,17 @@ SIZES = ({"batch": 1, "height": 64, "width": 64}, {"batch": 3, "height": 96, "wi
 BATCHES = ({"batch": 1}, {"batch": 3})
 
 
-def classifier(name, inputs=None, sizes=SIZES, derive=(), debian=False, **options):
+def classifier(name, inputs=None, sizes=SIZES, derive=(), debian=False, runs=1, **options):
     def make():
         import torchvision
         return getattr(torchvision.models, name)(weights=None, num_classes=10, **options)
-    lib.add(name, make, inputs or IMAGE, sizes, derive=derive, debian=debian)
+    lib.add(name, make, inputs or IMAGE, sizes, derive=derive, debian=debian, runs=runs)
 
 
 classifier("resnet18", derive=("qdq", "qoperator", "slim", "sim", "fp16"), debian=True)
 classifier("mobilenet_v2", derive=("qdq", "sim"), debian=True)
 classifier("mobilenet_v3_small", derive=("qdq", "slim"), debian=True)
-classifier("efficientnet_b0", debian=True, derive=("qoperator",))
+classifier("efficientnet_b0", debian=True, derive=("qoperator",), runs=4)
 classifier("squeezenet1_1", debian=True)
 classifier("shufflenet_v2_x0_5", debian=True, derive=("sim",))
 classifier("mnasnet0_5")
@@ -239,4 +239,4 @@ detection("maskrcnn", mask_rcnn)
 detection("keypointrcnn", keypoint_rcnn)
 detection("retinanet", retinanet)
 detection("fcos", fcos)
-detection("ssdlite", ssdlite)
+detection("ssdlite", ssdlite, runs=3)

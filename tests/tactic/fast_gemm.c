@@ -88,6 +88,15 @@ TEST(gemm_runtime_long_sums)
     for (int64_t k = 7; k < 2000; k += 635) fast_check(t, &(fast_case){ .text = open, .root = "matmul", .sym = k, .n_point = 3 }, RUNTIME);
 }
 
+/* What takes any product and convolution sums in blocks too. */
+TEST(naive_long_sums)
+{
+    static const char product[] = "sym n [1,3,5]\nin x f32[n,3000]  in w f32[3000,9]\ny = matmul(x, w)\nout y";
+    fast_check(t, &(fast_case){ .text = product, .root = "matmul", .tol = 4e-7, .n_point = 2 }, "matmul_any_naive__cpu");
+    static const char image[] = "in x f32[1,700,4,5]  in w f32[3,700,3,3]  in b f32[3]\ny = conv(x, w, b) {pad_begin=[1,1]}\nout y";
+    fast_check(t, &(fast_case){ .text = image, .root = "conv", .tol = 4e-7 }, "conv_any_naive__cpu");
+}
+
 TEST(gemm_runtime_symbolic)
 {
     static const char scores[] =

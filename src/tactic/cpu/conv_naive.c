@@ -1,6 +1,7 @@
 /* Convolutions of any rank, dtype and layout, plain loops with bounds checks a tap: the fallback. Vectors lie along output
  * channels where the result stores them densest, else there are none. */
 #include "tactic/cpu/loops.h"
+#include "tactic/cpu/totals.h"
 
 #include <math.h>
 
@@ -59,7 +60,8 @@ static hn_kv centred(cv *c, hn_kv x, const hn_value *zero, const hn_kv *filter)
     return hn_kb_sub(b, x, hn_kb_cast(b, value_at(c, zero, at, HN_KV_NONE), HN_I32));
 }
 
-static void accumulate(cv *c, hn_kvar acc)
+/* Each tap's channels are summed apart, in blocks. */
+static void accumulate(cv *c, hn_kvar total)
 {
     hn_kb *b = hn_lower_kb(c->l);
     hn_kv tap[HN_MAX_RANK], at[HN_MAX_RANK];
@@ -69,7 +71,11 @@ static void accumulate(cv *c, hn_kvar acc)
     const int open = hn_loops_open(c->l, c->w, axes, tap);
     const hn_kv ok = hn_loops_tap(c->l, &c->win, c->x, c->at, tap, at);
     if (hn_kv_is(ok)) hn_kb_if(b, ok);
-    tap[1] = hn_kb_forn(b, hn_lower_dim(c->l, c->w->type.dim[1]));
+    const hn_kv zero = zero_of(b, hn_lower_compute_type(c->y->type.dtype)), channels = hn_lower_dim(c->l, c->w->type.dim[1]);
+    const hn_kv from = hn_kb_for(b, hn_kb_i(b, 0), channels, HN_TOTALS_BLOCK);
+    const hn_kvar acc = hn_kb_var(b, zero);
+    hn_kb_set(b, acc, zero);
+    tap[1] = hn_kb_for(b, from, hn_kb_min(b, hn_kb_addi(b, from, HN_TOTALS_BLOCK), channels), 1);
     hn_lower_forget(c->l);
     const hn_kv per_group = hn_kb_idiv(b, hn_lower_dim(c->l, c->w->type.dim[0]), hn_kb_i(b, c->group));
     const hn_kv first = hn_kb_mul(b, hn_kb_idiv(b, c->at[1], per_group), hn_lower_dim(c->l, c->w->type.dim[1]));
@@ -82,6 +88,8 @@ static void accumulate(cv *c, hn_kvar acc)
     }
     const hn_kv sum = hn_kb_get(b, acc);
     hn_kb_set(b, acc, hn_dtype_is_float(hn_kb_dtype(b, x)) ? hn_kb_fma(b, x, w, sum) : hn_kb_add(b, sum, hn_kb_mul(b, x, w)));
+    hn_kb_end(b);
+    hn_kb_set(b, total, hn_kb_add(b, hn_kb_get(b, total), hn_kb_get(b, acc)));
     hn_kb_end(b);
     if (hn_kv_is(ok)) hn_kb_end(b);
     hn_loops_close(c->l, open);
@@ -114,6 +122,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_conv_any_naive__cpu = {
-    .name = "conv_any_naive__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .portable = true,
+    .name = "conv_any_naive__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .cost = cost, .emit = emit,
 };

@@ -1,5 +1,6 @@
 /* Matrix products of any dtype, and of 8-bit integers less their zero points, plain loops: the fallback. Vectors lie along the result's columns where b is row-major. */
 #include "tactic/cpu/loops.h"
+#include "tactic/cpu/totals.h"
 
 #include <math.h>
 
@@ -98,8 +99,11 @@ static void body(hn_kb *b, hn_kv j, int lanes, hn_kv mask, void *user)
     const int ra = m->a->type.rank, rb = m->b->type.rank, ry = m->y->type.rank;
     const hn_dtype t = hn_lower_compute_type(m->y->type.dtype);
     const hn_kv zero = hn_dtype_is_float(t) ? hn_kb_float(b, t, lanes, 0) : hn_kb_int(b, t, lanes, 0);
-    const hn_kvar acc = hn_kb_var(b, zero);
-    const hn_kv k = hn_kb_forn(b, hn_lower_dim(m->l, m->a->type.dim[m->ta ? ra - 2 : ra - 1]));
+    const hn_kvar total = hn_kb_var(b, zero), acc = hn_kb_var(b, zero);
+    const hn_kv depth = hn_lower_dim(m->l, m->a->type.dim[m->ta ? ra - 2 : ra - 1]);
+    const hn_kv from = hn_kb_for(b, hn_kb_i(b, 0), depth, HN_TOTALS_BLOCK);
+    hn_kb_set(b, acc, zero);
+    const hn_kv k = hn_kb_for(b, from, hn_kb_min(b, hn_kb_addi(b, from, HN_TOTALS_BLOCK), depth), 1);
     hn_lower_forget(m->l);
     const hn_kv i = m->at[ry - 2];
     hn_kv x = operand(m, m->a, m->ta ? k : i, m->ta ? i : k, -1, lanes, HN_KV_NONE);
@@ -110,11 +114,13 @@ static void body(hn_kb *b, hn_kv j, int lanes, hn_kv mask, void *user)
     }
     hn_kb_set(b, acc, multiply_add(b, hn_kb_splat(b, x, lanes), hn_kb_splat(b, y, lanes), hn_kb_get(b, acc)));
     hn_kb_end(b);
+    hn_kb_set(b, total, hn_kb_add(b, hn_kb_get(b, total), hn_kb_get(b, acc)));
+    hn_kb_end(b);
     hn_kidx idx;
     m->at[ry - 1] = j;
     hn_kidx_init(&idx, ry, m->at);
     hn_kidx_vector(&idx, ry - 1, lanes);
-    hn_lower_seed(m->l, m->y, hn_kb_get(b, acc));
+    hn_lower_seed(m->l, m->y, hn_kb_get(b, total));
     hn_lower_store(m->l, &idx, mask);
 }
 
@@ -136,6 +142,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_matmul_any_naive__cpu = {
-    .name = "matmul_any_naive__cpu", .rev = 1, .arch = HN_ARCH_X86_64, .portable = true,
+    .name = "matmul_any_naive__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .space = space, .cost = cost, .emit = emit,
 };
