@@ -21,7 +21,6 @@ import torch
 import suite
 
 HERE = pathlib.Path(__file__).resolve().parent
-MOST = 1 << 25  # elements of an output that are compared: first and last of the batch stand for larger ones
 
 
 def tuple_of(y):
@@ -29,7 +28,8 @@ def tuple_of(y):
 
 
 def part(y):
-    return y if y.numel() <= MOST else y[[0, -1]]
+    """First and last of a batch: what is compared, for float64 takes its time and no network here mixes its samples."""
+    return y if y.shape[0] <= 2 else y[[0, -1]]
 
 
 class Torch:
@@ -87,11 +87,12 @@ class Torch:
 
     def reference(self):
         """The same weights and inputs, computed in float64."""
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.benchmark = False
         net = copy.deepcopy(self.net).double()
         with torch.inference_mode():
-            y = net(*[x.double() if x.is_floating_point() else x for x in self.inputs])
-            return [part(t).cpu().numpy() for t in tuple_of(y)]
+            y = net(*[x.double() if x.is_floating_point() else x for x in map(part, self.inputs)])
+        torch.backends.cudnn.benchmark = True
+        return [t.cpu().numpy() for t in tuple_of(y)]
 
 
 class Eager(Torch):
