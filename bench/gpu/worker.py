@@ -68,8 +68,10 @@ class Torch:
         names = dict(input_names=[f"x{i}" for i in range(len(self.inputs))], opset_version=17)
         with torch.no_grad():
             names["output_names"] = [f"y{i}" for i in range(len(tuple_of(self.net(*self.inputs))))]
-            ways = [{"dynamo": False}, {"dynamo": True}] if torch.__version__ >= "2.5" else [{}]
-            if ways == [{}]:
+            # Batch norms stay as they are: folded into weights of halves they would be other weights than the reference's.
+            plain = {"training": torch.onnx.TrainingMode.PRESERVE}
+            ways = [{**plain, "dynamo": False}, {"dynamo": True}] if torch.__version__ >= "2.5" else [plain]
+            if ways == [plain]:
                 names["opset_version"] = 14
             said = []
             for way in ways:
