@@ -1,4 +1,4 @@
-"""Networks written out here: recurrent, generative, audio, graphs, a loop; what the libraries do not hold."""
+"""Networks written out here: recurrent, generative, audio, graphs; what the libraries do not hold."""
 
 from nets import Library
 
@@ -164,27 +164,3 @@ def graph():
                 x = x + torch.tanh(self.update[k](torch.cat([x, summed, most], 1)))
             return x.mean(0, keepdim=True), x
     return GraphNet()
-
-
-@lib.net("greedy", {"h": "f32[batch,16] normal(0, 1)", "steps": "i64[] const(5)"}, ({"batch": 1}, {"batch": 3}), dynamo=False)
-def greedy():
-    """A scripted loop: a GRU cell that is fed what it said."""
-    import torch
-    from torch import nn
-
-    class Greedy(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embed = nn.Embedding(20, 16)
-            self.cell = nn.GRUCell(16, 16)
-            self.head = nn.Linear(16, 20)
-
-        def forward(self, h, steps):
-            token = torch.argmax(h, dim=1) * 0
-            out = token.unsqueeze(0)
-            for _ in range(int(steps)):
-                h = self.cell(self.embed(token), h)
-                token = torch.argmax(self.head(h), dim=1)
-                out = torch.cat([out, token.unsqueeze(0)])
-            return out, h
-    return torch.jit.script(Greedy())

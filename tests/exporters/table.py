@@ -4,6 +4,7 @@ import re
 
 BLOCK = re.compile(r"(<!-- exporters: run.py --write-docs -->\n).*?(<!-- end exporters -->)", re.S)
 EXPORTERS = ("script", "dynamo", "debian")
+MEASURED = (*EXPORTERS, "shipped")
 SHAPES = {"static": "fixed", "dynamic": "open"}
 
 
@@ -30,7 +31,7 @@ def tools(rows):
 
 def worst(rows):
     """The error and ONNX Runtime's, of the float file whose error is largest."""
-    measured = [r for r in rows if "err" in r and r["variant"].split("-")[0] in EXPORTERS]
+    measured = [r for r in rows if "err" in r and r["variant"].split("-")[0] in MEASURED]
     if not measured:
         return "- | -"
     r = max(measured, key=lambda r: r["err"])
@@ -58,7 +59,8 @@ def refusals(results):
     why = {}
     for r in results:
         if r["verdict"] == "skip":
-            reason = re.sub(r"\s+", " ", r["reason"]).replace("|", "/")
+            reason = re.sub(r"\s+", " ", re.sub(r"^.*?; ONNX Runtime refuses: ", "ONNX Runtime: ", r["reason"])).replace("|", "/")
+            reason = re.sub(r"\S*/(\S+\.onnx)", r"\1", reason) # no paths
             why.setdefault(reason[:110], []).append(f"{r['net']} {r['variant']}")
     return [f"| {reason} | {', '.join(files)} |" for reason, files in sorted(why.items(), key=lambda kv: -len(kv[1]))]
 
