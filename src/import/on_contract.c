@@ -127,6 +127,7 @@ static hone_status read_window(hn_im_call *c, const hn_value *x, const hn_value 
         const hn_dim k = w->type.dim[2 + i];
         if (!hn_dim_is_const(k))
             return hn_im_refuse(c, "a kernel whose size only a run shows is not supported");
+        if (k > INT32_MAX) return HN_IM_RAISE(c, HONE_E_LIMIT, "a kernel of %" PRId64 " taps is too long", k);
         if (given && v.kernel[i] != k)
             return HN_IM_RAISE(c, HONE_E_MODEL, "kernel_shape says %" PRId64 ", the weights have %" PRId64,
                                v.kernel[i], k);

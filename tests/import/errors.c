@@ -51,6 +51,16 @@ TEST(bad_uses_are_named)
     one(t, "If", "x", "", 13, HONE_E_MODEL, "a branch is missing");
 }
 
+TEST(kernels_of_absurd_length_are_refused)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "1,1,3,3");
+    g_input(&g, "w", F32, "1,1,9223372036854775807,1");
+    g_node(&g, "ConvTranspose", "x,w", "y", "auto_pad=s:SAME_UPPER output_padding=is:2,2 strides=is:3,3");
+    g_output(&g, "y", F32, NULL);
+    import_bad(t, &g, 11, NULL, HONE_E_LIMIT, "9223372036854775807 taps");
+}
+
 TEST(newer_opsets_and_formats_are_refused)
 {
     hn_str g = { 0 };
