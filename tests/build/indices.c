@@ -111,8 +111,8 @@ TEST(proved_indices_are_raced)
 {
     static const char *const texts[] = {
         "in x f32[64,9]\nconst t f32[9,33]\ni = arg_max(x) {axis=1, keepdims=0}\ny = gather(t, i) {axis=0}\nout y",
-        "in x f32[64,9]\nconst t f32[18,33]\nconst two i64[] = {2}\ni = arg_max(x) {axis=1, keepdims=0}  j = mul(i, two)\n"
-        "y = gather(t, j) {axis=0}\nout y",
+        ("in x f32[64,9]\nconst t f32[18,33]\nconst two i64[] = {2}\ni = arg_max(x) {axis=1, keepdims=0}  j = mul(i, two)\n"
+         "y = gather(t, j) {axis=0}\nout y"),
         "in x f32[5,64]\nv, i = topk(x) {axis=1, dim=7}\ny = gather_elements(x, i) {axis=1}  z = exp(y)\nout z",
         "in x f32[40,50]\nz, n = nonzero(x)  i = transpose(z) {perm=[1,0]}\ny = gather_nd(x, i)  s = neg(y)\nout s",
     };

@@ -281,7 +281,7 @@ DRIVER(cuGraphInstantiateWithFlags, sim_graph **ret, sim_graph *g, unsigned long
     sim_graph *x = calloc(1, sizeof(*x));
     if (x) x->op = malloc(sizeof(*x->op) * (size_t)(g->n + 1));
     if (!x || !x->op) return NO_MEMORY;
-    memcpy(x->op, g->op, sizeof(*x->op) * (size_t)g->n);
+    if (g->n) memcpy(x->op, g->op, sizeof(*x->op) * (size_t)g->n);
     x->n = g->n;
     *ret = hold(x);
     return OK;
