@@ -41,6 +41,9 @@ void hn_scratch_remove(hn_scratch *s);
 
 /* ---- time and randomness ---- */
 int64_t hn_now_ns(void);      /* monotonic */
+/** The most memory that this program held at once, in bytes; 0 where the system does not say. Not getrusage's figure, which
+ *  counts the parent's memory in. */
+int64_t hn_peak_rss_bytes(void);
 /** Middle of n numbers (the upper one of an even count), sorting them in place; 0 for none. */
 double hn_median(double *v, int n);
 int64_t hn_cpu_ns(void);      /* this thread's processor time */

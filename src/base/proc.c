@@ -242,3 +242,14 @@ void hn_proc_end(hn_proc *p, char *ret_how, size_t n)
     reap(p->pid);
     *p = (hn_proc){ .pid = 0, .in_fd = -1, .out_fd = -1 };
 }
+
+int64_t hn_peak_rss_bytes(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
+    long long kb = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %lld kB", &kb) == 1) break;
+    if (f) fclose(f);
+    return (int64_t)kb * 1024;
+}

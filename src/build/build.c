@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 bool hn_build_step(hn_job *b, const char *phase, int64_t done, int64_t total)
 {
@@ -201,8 +200,7 @@ static void close_build(hn_job *b)
     hn_knob_read *read = HN_NEW_N(b->a, hn_knob_read, b->report->n_read + 1);
     for (int i = 0; read && i < b->report->n_read; i++) read[i] = *hn_knobs_read_at(b->knobs, i);
     b->report->read = read;
-    struct rusage u;
-    if (getrusage(RUSAGE_SELF, &u) == 0) b->report->peak_rss_bytes = (int64_t)u.ru_maxrss * 1024;
+    b->report->peak_rss_bytes = hn_peak_rss_bytes();
     hn_measure_destroy(b->measure);
     hn_compile_pool_destroy(b->pool);
     hn_engine_writer_destroy(b->writer);

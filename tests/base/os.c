@@ -140,6 +140,18 @@ TEST(cache_folder_from_the_environment)
     CHECK(hn_cache_dir() == NULL);
 }
 
+TEST(peak_memory_is_the_programs_own)
+{
+    enum { N = 96 << 20 };
+    const int64_t before = hn_peak_rss_bytes();
+    CHECK(before > 100 << 10);
+    char *p = malloc(N);
+    CHECK(p != NULL);
+    for (size_t i = 0; i < N; i += 4096) ((volatile char *)p)[i] = 1;
+    CHECK(hn_peak_rss_bytes() >= before && hn_peak_rss_bytes() >= N);
+    free(p);
+}
+
 /* ---- clock and randomness ---- */
 TEST(clock_moves)
 {
