@@ -110,6 +110,20 @@ class Contestant:
         self.close()
 
 
+def call_times(call, seconds):
+    """What a worker does for one block: call for some seconds; every call's nanoseconds but the first's."""
+    now, times = time.perf_counter_ns, []
+    call()
+    end = now() + int(seconds * 1e9)
+    t0 = now()
+    while t0 < end or not times:
+        call()
+        t1 = now()
+        times.append(t1 - t0)
+        t0 = t1
+    return times
+
+
 def race(contestants, rounds, block_s=BLOCK_S, rest_s=REST_S, renewed=()):
     """Alternate blocks; returns ({name: [median ns of each round]}, {name: error} for those that fell out).
 

@@ -10,6 +10,8 @@ import time
 
 import numpy as np
 
+import contest
+
 
 class Ort:
     """ONNX Runtime: all optimisations, sequential execution, inputs bound once.
@@ -110,20 +112,6 @@ class OpenVino:
 PEERS = {"ort": Ort, "ort_plain": lambda: Ort(plain=True), "openvino": OpenVino, "openvino_exact": lambda: OpenVino(exact=True)}
 
 
-def block(call, seconds):
-    """Call for some seconds; every call's nanoseconds but the first's."""
-    now, times = time.perf_counter_ns, []
-    call()
-    end = now() + int(seconds * 1e9)
-    t0 = now()
-    while t0 < end or not times:
-        call()
-        t1 = now()
-        times.append(t1 - t0)
-        t0 = t1
-    return times
-
-
 def save_outputs(outputs, folder):
     os.makedirs(folder, exist_ok=True)
     files = {}
@@ -145,7 +133,7 @@ def answer(peer, cmd):
         peer.call()
         return {"first_call_ns": time.perf_counter_ns() - t0}
     if what == "block":
-        return {"times_ns": block(peer.call, float(cmd["seconds"]))}
+        return {"times_ns": contest.call_times(peer.call, float(cmd["seconds"]))}
     if what == "outputs":
         return {"files": save_outputs(peer.outputs(), cmd["dir"])}
     raise ValueError(f'unknown command "{what}"')

@@ -41,9 +41,6 @@ void hn_scratch_remove(hn_scratch *s);
 
 /* ---- time and randomness ---- */
 int64_t hn_now_ns(void);      /* monotonic */
-/** The most memory that this program held at once, in bytes; 0 where the system does not say. Not getrusage's figure, which
- *  counts the parent's memory in. */
-int64_t hn_peak_rss_bytes(void);
 /** Middle of n numbers (the upper one of an even count), sorting them in place; 0 for none. */
 double hn_median(double *v, int n);
 int64_t hn_cpu_ns(void);      /* this thread's processor time */
@@ -66,6 +63,9 @@ void hn_log(hn_log_level level, const char *fmt, ...) HN_PRINTF(2, 3);
 bool hn_log_on(hn_log_level level);
 
 /* ---- processes ---- */
+/** The most memory that this program held at once, in bytes; 0 where the system does not say. Not getrusage's figure, which
+ *  counts the parent's memory in. */
+int64_t hn_peak_rss_bytes(void);
 typedef struct hn_proc {
     int pid;
     int in_fd, out_fd; /* parent's ends: write to in_fd, read from out_fd */

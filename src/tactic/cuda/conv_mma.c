@@ -43,16 +43,9 @@ static hn_fit fits(const hn_region *r, hn_dtype one, hn_dtype other)
     enum { LEAST_COLUMNS = 8 };
     const hn_node *n = r->root;
     if (n->op != HN_OP_conv) return HN_FIT_OP;
-    const hn_value *w = hn_in(n, 1);
-    const hn_dtype t = hn_in(n, 0)->type.dtype;
-    if ((t != one && t != other) || w->type.dtype != t || hn_lower_compute_type(n->out[0]->type.dtype) != HN_F32 || !hn_lower_can(r, n))
-        return HN_FIT_DTYPE;
-    for (int a = 0; a < w->type.rank; a++)
-        if (!hn_dim_is_const(w->type.dim[a])) return HN_FIT_SYMBOLIC;
-    const int operand = hn_region_operand(r, w);
-    if (operand < 0 || !r->data[operand]) return HN_FIT_NOT_CONST;
-    if (!hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
-    return w->type.dim[0] / hn_attr_i(n, "group") < LEAST_COLUMNS ? HN_FIT_TOO_SMALL : HN_FIT_YES;
+    const hn_fit fit = hn_mma_weights_fit(r, one, other);
+    if (fit != HN_FIT_YES) return fit;
+    return hn_in(n, 1)->type.dim[0] / hn_attr_i(n, "group") < LEAST_COLUMNS ? HN_FIT_TOO_SMALL : HN_FIT_YES;
 }
 
 static hn_fit fits_half(const hn_region *r, const hn_target *t)

@@ -54,15 +54,8 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     (void)t;
     const hn_node *n = r->root;
     if (n->op != HN_OP_conv_transpose) return HN_FIT_OP;
-    const hn_value *w = hn_in(n, 1);
-    const hn_dtype d = hn_in(n, 0)->type.dtype;
-    if ((d != HN_F16 && d != HN_BF16) || w->type.dtype != d || hn_lower_compute_type(n->out[0]->type.dtype) != HN_F32 || !hn_lower_can(r, n))
-        return HN_FIT_DTYPE;
-    for (int a = 0; a < w->type.rank; a++)
-        if (!hn_dim_is_const(w->type.dim[a])) return HN_FIT_SYMBOLIC;
-    const int operand = hn_region_operand(r, w);
-    if (operand < 0 || !r->data[operand]) return HN_FIT_NOT_CONST;
-    if (!hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
+    const hn_fit fit = hn_mma_weights_fit(r, HN_F16, HN_BF16);
+    if (fit != HN_FIT_YES) return fit;
     return is_apart(n) ? HN_FIT_YES : HN_FIT_SHAPE;
 }
 

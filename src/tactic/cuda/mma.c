@@ -15,6 +15,20 @@ int64_t hn_mma_row_elems(hn_dtype type, int64_t k)
     return (k + elems - 1) / elems * elems;
 }
 
+hn_fit hn_mma_weights_fit(const hn_region *r, hn_dtype one, hn_dtype other)
+{
+    const hn_node *n = r->root;
+    const hn_value *w = hn_in(n, 1);
+    const hn_dtype t = hn_in(n, 0)->type.dtype;
+    if ((t != one && t != other) || w->type.dtype != t || hn_lower_compute_type(n->out[0]->type.dtype) != HN_F32 || !hn_lower_can(r, n))
+        return HN_FIT_DTYPE;
+    for (int a = 0; a < w->type.rank; a++)
+        if (!hn_dim_is_const(w->type.dim[a])) return HN_FIT_SYMBOLIC;
+    const int operand = hn_region_operand(r, w);
+    if (operand < 0 || !r->data[operand]) return HN_FIT_NOT_CONST;
+    return hn_layout_is_plain(&w->layout) ? HN_FIT_YES : HN_FIT_LAYOUT;
+}
+
 uint32_t hn_mma_pixels(const hn_value *image)
 {
     return hn_loops_all(image) & ~2u;

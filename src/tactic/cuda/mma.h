@@ -71,6 +71,9 @@ hn_mma_operand hn_mma_stored_rows(hn_mma_rows *rows, int buf);
 /** k filled up to whole chunks. */
 int64_t hn_mma_row_elems(hn_dtype type, int64_t k);
 
+/** Whether the root's operands 0 and 1 are both of one of the two types, and operand 1 constant weights as the model has them. */
+hn_fit hn_mma_weights_fit(const hn_region *r, hn_dtype one, hn_dtype other);
+
 /** Pixels of an image: every axis but the channels'. */
 uint32_t hn_mma_pixels(const hn_value *image);
 /** Its channels can be copied in chunks, `channels` of them a group. */
