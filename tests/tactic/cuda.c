@@ -158,3 +158,15 @@ TEST(gpu_half_transposed_convolutions)
     every(t, "in x bf16[1,8,4,4]  in w bf16[8,8,3,3]\ny = conv_transpose(x, w) {stride=[2,2], pad_begin=[1,1], pad_end=[1,1]}\nout y",
           "conv_transpose", NULL, 6e-3);
 }
+
+/* Vendors' libraries too can be left alone. */
+TEST(gpu_libraries_have_sources)
+{
+    int n = 0;
+    for (int i = 0; i < hn_tactic_count(); i++) {
+        const hn_tactic_def *td = hn_tactic_at(i);
+        n += td->library != HN_LIB_NONE;
+        if (td->library && !td->source) FAIL("%s calls a library and has no source", td->name);
+    }
+    CHECK(n > 0);
+}

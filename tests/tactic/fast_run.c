@@ -470,6 +470,16 @@ static void interpret(const fixture *f, const hn_emission *e, const buffers *b)
     }
 }
 
+/* A route can leave matrix units alone: a tactic that uses them names the knob that switches it off. */
+static void check_source(const hn_tactic_def *td, const hn_emission *e)
+{
+    for (int i = 0; i < e->launches.n; i++) {
+        const hn_kfunc *f = &e->launches.at[i].func;
+        for (int k = 0; k < f->n_ins; k++)
+            if (f->ins[k].op == HN_KOP_MMA && !td->source) FAIL("%s uses matrix units and has no source", td->name);
+    }
+}
+
 /* A gpu's programs have the interpreter alone. */
 static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, const hn_tactic_def *td,
                               const hn_target *tg, const int64_t *p)
@@ -482,6 +492,7 @@ static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, 
     const char *name = hn_arena_printf(t->arena, "%s, interpreted", name_of(t, td, f, tg, p));
     hn_test_note("%s, case %.300s", name, c->text);
     CHECK_OK(hn_tactic_emit(td, &f->r, tg, p, &e, &dg), &dg);
+    check_source(td, &e);
     make_buffers(t, f, td, tg, p, &e, &b);
     interpret(f, &e, &b);
     const double tol = c->tol > 0 ? c->tol : 2e-6;

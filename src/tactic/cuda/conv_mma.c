@@ -4,8 +4,6 @@
 #include "tactic/cpu/loops.h"
 #include "tactic/cuda/mma.h"
 
-#include <string.h>
-
 enum { MAX_SLOT = 16 };
 
 typedef struct image {
@@ -66,7 +64,7 @@ static bool is_copied(const image *c)
     return hn_mma_channels_lie(c->r, c->x, c->type, c->channels);
 }
 
-static void size_of(const hn_region *r, hn_mma_size *ret)
+void hn_mma_conv_size(const hn_region *r, hn_mma_size *ret)
 {
     image c;
     hn_work w;
@@ -76,20 +74,6 @@ static void size_of(const hn_region *r, hn_mma_size *ret)
                           .bytes = w.bytes, .computed = { !is_copied(&c), false } };
     for (int a = 0; a < c.y->type.rank; a++)
         if (a != 1) ret->m *= (double)hn_region_opt(r, c.y->type.dim[a]);
-}
-
-static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    hn_mma_size s;
-    size_of(r, &s);
-    return hn_mma_legal(t, &s, p);
-}
-
-static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    hn_mma_size s;
-    size_of(r, &s);
-    return hn_mma_cost(t, &s, p);
 }
 
 /* ---- the image ---- */
@@ -220,19 +204,20 @@ static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
 }
 
 /* ---- weights ---- */
+static int64_t weight_at(const void *user, int64_t n, int64_t k)
+{
+    const image *c = user;
+    return (n * c->channels + k % c->channels) * c->taps + k / c->channels;
+}
+
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
     (void)t, (void)p, (void)i, (void)dg;
     image c;
     image_of(r, &c);
-    const uint8_t *src = r->data[hn_region_operand(r, c.w)]->at;
-    const size_t size = (size_t)hn_dtype_bits(c.type) / 8;
-    uint8_t *at = dst;
-    for (int64_t n = 0; n < c.groups * c.columns; n++)
-        for (int64_t k = 0; k < c.row; k++, at += size) {
-            if (k < c.depth) memcpy(at, src + (size_t)((n * c.channels + k % c.channels) * c.taps + k / c.channels) * size, size);
-            else memset(at, 0, size);
-        }
+    const hn_mma_source from = { .data = r->data[hn_region_operand(r, c.w)], .type = c.type, .rows = c.groups * c.columns,
+                                 .depth = c.depth, .user = &c, .at = weight_at };
+    hn_mma_store_rows(&from, dst);
     return HONE_OK;
 }
 
@@ -271,21 +256,18 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     image c;
     image_of(r, &c);
     const hn_mma_maker how = { .user = &c, .start = start, .name = c.type == HN_F32 ? "conv_tf32_mma__cuda" : "conv_half_mma__cuda" };
-    const hn_blob blob = { .operand = hn_region_operand(r, c.w),
-                           .recipe = hn_arena_printf(ret->arena, "conv_mma_k%lld", (long long)c.row),
-                           .bytes = (size_t)hn_dtype_bytes(c.type, c.groups * c.columns * c.row) };
-    if (!hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+    HN_TRY(hn_mma_add_rows(ret, hn_region_operand(r, c.w), "conv_mma", c.type, c.groups * c.columns, c.row, dg));
     return hn_mma_emit(&how, r, t, p, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_conv_half_mma__cuda = {
     .name = "conv_half_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
-    .fits = fits_half, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .fits = fits_half, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
     .name = "conv_tf32_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
-    .fits = fits_tf32, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .fits = fits_tf32, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

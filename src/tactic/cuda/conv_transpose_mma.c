@@ -4,8 +4,6 @@
 #include "tactic/cpu/loops.h"
 #include "tactic/cuda/mma.h"
 
-#include <string.h>
-
 enum { MAX_SLOT = 16 };
 
 typedef struct image {
@@ -64,7 +62,7 @@ static bool is_copied(const image *c)
     return hn_mma_channels_lie(c->r, c->x, c->type, c->channels);
 }
 
-static void size_of(const hn_region *r, hn_mma_size *ret)
+void hn_mma_conv_transpose_size(const hn_region *r, hn_mma_size *ret)
 {
     image c;
     hn_work w;
@@ -72,20 +70,6 @@ static void size_of(const hn_region *r, hn_mma_size *ret)
     hn_region_work(r, &w);
     *ret = (hn_mma_size){ .type = c.type, .groups = 1, .n = (double)(c.taps * c.columns), .k = (double)c.channels, .bytes = w.bytes,
                           .m = (double)hn_region_opt(r, hn_loops_extent(r, c.x, hn_mma_pixels(c.x))), .computed = { !is_copied(&c), false } };
-}
-
-static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    hn_mma_size s;
-    size_of(r, &s);
-    return hn_mma_legal(t, &s, p);
-}
-
-static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    hn_mma_size s;
-    size_of(r, &s);
-    return hn_mma_cost(t, &s, p);
 }
 
 /* ---- operands ---- */
@@ -117,17 +101,17 @@ static hn_kv place_x(void *user, int slot, hn_kv k, hn_kv *ok)
 static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
 {
     image *c = user;
-    hn_kb *b = hn_lower_kb(c->l);
     hn_kv at[HN_MAX_RANK];
-    hn_kidx idx;
     (void)g;
     hn_loops_split(c->l, c->x, hn_mma_pixels(c->x), m, at);
     at[1] = k;
-    hn_kidx_init(&idx, c->x->type.rank, at);
-    hn_kidx_vector(&idx, 1, elems);
-    const hn_kv on = hn_kb_and(b, hn_kb_tail_mask(b, k, hn_kb_i(b, c->channels), elems), hn_kb_splat(b, ok, elems));
-    const hn_kv x = hn_kb_splat(b, hn_lower_value(c->l, c->x, &idx, on), elems);
-    return hn_kb_select(b, on, x, hn_kb_like(b, x, 0));
+    return hn_mma_read_chunk(c->l, c->x, at, 1, elems, ok);
+}
+
+static int64_t weight_at(const void *user, int64_t n, int64_t k)
+{
+    const image *c = user;
+    return (k * c->columns + n % c->columns) * c->taps + n / c->columns;
 }
 
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
@@ -135,15 +119,9 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
     (void)t, (void)p, (void)i, (void)dg;
     image c;
     image_of(r, &c);
-    const uint8_t *src = r->data[hn_region_operand(r, c.w)]->at;
-    const size_t size = (size_t)hn_dtype_bits(c.type) / 8;
-    uint8_t *at = dst;
-    for (int64_t n = 0; n < c.taps * c.columns; n++)
-        for (int64_t k = 0; k < c.row; k++, at += size) {
-            const int64_t tap = n / c.columns, column = n % c.columns;
-            if (k < c.channels) memcpy(at, src + (size_t)((k * c.columns + column) * c.taps + tap) * size, size);
-            else memset(at, 0, size);
-        }
+    const hn_mma_source from = { .data = r->data[hn_region_operand(r, c.w)], .type = c.type, .rows = c.taps * c.columns,
+                                 .depth = c.channels, .user = &c, .at = weight_at };
+    hn_mma_store_rows(&from, dst);
     return HONE_OK;
 }
 
@@ -190,14 +168,12 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     image c;
     image_of(r, &c);
     const hn_mma_maker how = { .user = &c, .start = start, .name = "conv_transpose_half_mma__cuda" };
-    const hn_blob blob = { .operand = hn_region_operand(r, c.w),
-                           .recipe = hn_arena_printf(ret->arena, "conv_transpose_mma_k%lld", (long long)c.row),
-                           .bytes = (size_t)hn_dtype_bytes(c.type, c.taps * c.columns * c.row) };
-    if (!hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+    HN_TRY(hn_mma_add_rows(ret, hn_region_operand(r, c.w), "conv_transpose_mma", c.type, c.taps * c.columns, c.row, dg));
     return hn_mma_emit(&how, r, t, p, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_conv_transpose_half_mma__cuda = {
     .name = "conv_transpose_half_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
-    .fits = fits, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .fits = fits, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
+    .source = HN_KNOB_tactic_matrix_units,
 };

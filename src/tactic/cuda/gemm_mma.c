@@ -4,8 +4,6 @@
 #include "tactic/cpu/loops.h"
 #include "tactic/cuda/mma.h"
 
-#include <string.h>
-
 enum { MAX_SLOT = 16, A = 0, B = 1 };
 
 typedef struct product product;
@@ -94,7 +92,7 @@ static int64_t packed_row(const hn_region *r)
     return hn_mma_row_elems(type_of(r), hn_in(r->root, B)->type.dim[k]);
 }
 
-static void size_of(const hn_region *r, hn_mma_size *ret)
+void hn_mma_gemm_size(const hn_region *r, hn_mma_size *ret)
 {
     const hn_value *y = r->root->out[0];
     const int rank = y->type.rank;
@@ -107,20 +105,6 @@ static void size_of(const hn_region *r, hn_mma_size *ret)
                           .k = (double)hn_region_opt(r, hn_in(r->root, A)->type.dim[k]),
                           .computed = { !is_copied(r, A), !is_copied(r, B) && !is_packed(r, B) } };
     for (int i = 0; i < rank - 2; i++) ret->groups *= (double)hn_region_opt(r, y->type.dim[i]);
-}
-
-static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    hn_mma_size s;
-    size_of(r, &s);
-    return hn_mma_legal(t, &s, p);
-}
-
-static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    hn_mma_size s;
-    size_of(r, &s);
-    return hn_mma_cost(t, &s, p);
 }
 
 /* ---- operands ---- */
@@ -162,37 +146,37 @@ static hn_kv place(void *user, int slot, hn_kv k, hn_kv *ok)
     return hn_kb_add(b, f->base[slot], hn_kb_mul(b, k, hn_loops_stride(l, f->v, f->k_axis)));
 }
 
+/* Element (n, k) of a right operand stored [n][k], and [k][n]. */
+static int64_t lying_at(const void *user, int64_t n, int64_t k)
+{
+    const hn_value *v = user;
+    return n * v->type.dim[1] + k;
+}
+
+static int64_t standing_at(const void *user, int64_t n, int64_t k)
+{
+    const hn_value *v = user;
+    return k * v->type.dim[1] + n;
+}
+
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
     (void)t, (void)p, (void)i, (void)dg;
     int row_axis, k_axis;
     axes_of(r, B, &row_axis, &k_axis);
     const hn_value *v = hn_in(r->root, B);
-    const uint8_t *src = r->data[hn_region_operand(r, v)]->at;
-    const int64_t rows = v->type.dim[row_axis], depth = v->type.dim[k_axis], width = packed_row(r);
-    const size_t size = (size_t)hn_dtype_bits(v->type.dtype) / 8;
-    uint8_t *at = dst;
-    for (int64_t n = 0; n < rows; n++)
-        for (int64_t k = 0; k < width; k++, at += size) {
-            if (k < depth) memcpy(at, src + (size_t)(k_axis ? n * depth + k : k * rows + n) * size, size);
-            else memset(at, 0, size);
-        }
+    const hn_mma_source from = { .data = r->data[hn_region_operand(r, v)], .type = v->type.dtype, .rows = v->type.dim[row_axis],
+                                 .depth = v->type.dim[k_axis], .user = v, .at = k_axis ? lying_at : standing_at };
+    hn_mma_store_rows(&from, dst);
     return HONE_OK;
 }
 
 static hn_kv chunk(void *user, hn_kv g, hn_kv row, hn_kv k, int elems, hn_kv ok)
 {
     factor *f = user;
-    hn_lower *l = f->of->l;
-    hn_kb *b = hn_lower_kb(l);
     hn_kv at[HN_MAX_RANK];
-    hn_kidx idx;
     at_row(f, g, row, k, at);
-    hn_kidx_init(&idx, f->v->type.rank, at);
-    hn_kidx_vector(&idx, f->k_axis, elems);
-    const hn_kv on = hn_kb_and(b, hn_kb_tail_mask(b, k, hn_lower_dim(l, f->v->type.dim[f->k_axis]), elems), hn_kb_splat(b, ok, elems));
-    const hn_kv x = hn_kb_splat(b, hn_lower_value(l, f->v, &idx, on), elems);
-    return hn_kb_select(b, on, x, hn_kb_like(b, x, 0));
+    return hn_mma_read_chunk(f->of->l, f->v, at, f->k_axis, elems, ok);
 }
 
 static hn_mma_operand operand(product *p, int which)
@@ -249,23 +233,20 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     if (is_packed(r, B)) {
         int row, k;
         axes_of(r, B, &row, &k);
-        const int64_t width = packed_row(r);
-        const hn_blob blob = { .operand = hn_region_operand(r, hn_in(r->root, B)),
-                               .recipe = hn_arena_printf(ret->arena, "gemm_mma_k%lld_axis%d", (long long)width, k),
-                               .bytes = (size_t)hn_dtype_bytes(p.type, hn_in(r->root, B)->type.dim[row] * width) };
-        if (!hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+        const hn_value *v = hn_in(r->root, B);
+        HN_TRY(hn_mma_add_rows(ret, hn_region_operand(r, v), k ? "gemm_mma" : "gemm_mma_turned", p.type, v->type.dim[row], packed_row(r), dg));
     }
     return hn_mma_emit(&how, r, t, prm, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_gemm_half_mma__cuda = {
     .name = "gemm_half_mma__cuda", .rev = 5, .arch = HN_ARCH_SM,
-    .fits = fits_half, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .fits = fits_half, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_matrix_units,
 };
 
 const hn_tactic_def hn_tactic_gemm_tf32_mma__cuda = {
     .name = "gemm_tf32_mma__cuda", .rev = 5, .arch = HN_ARCH_SM,
-    .fits = fits_tf32, .space = hn_mma_space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .fits = fits_tf32, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32,
 };

@@ -1,4 +1,6 @@
 /* Matrix products on a GPU's matrix units: the kernel. */
+#include <string.h>
+
 #include "tactic/cpu/loops.h"
 #include "tactic/cuda/mma_int.h"
 
@@ -60,6 +62,38 @@ static hn_kv place_row(void *user, int slot, hn_kv k, hn_kv *ok)
 hn_mma_operand hn_mma_stored_rows(hn_mma_rows *rows, int buf)
 {
     return (hn_mma_operand){ .user = rows, .buf = buf, .constant = true, .begin = begin_row, .place = place_row };
+}
+
+hone_status hn_mma_add_rows(hn_emission *e, int operand, const char *recipe, hn_dtype type, int64_t rows, int64_t row, hn_diag *dg)
+{
+    const hn_blob blob = { .operand = operand, .recipe = hn_arena_printf(e->arena, "%s_k%lld", recipe, (long long)row),
+                           .bytes = (size_t)hn_dtype_bytes(type, rows * row) };
+    return blob.recipe && hn_vec_push(e->arena, &e->blobs, blob) ? HONE_OK : HN_NOMEM(dg);
+}
+
+void hn_mma_store_rows(const hn_mma_source *from, void *dst)
+{
+    const int64_t row = hn_mma_row_elems(from->type, from->depth);
+    const uint8_t *src = from->data->at;
+    const size_t size = (size_t)hn_dtype_bits(from->type) / 8;
+    uint8_t *at = dst;
+    for (int64_t n = 0; n < from->rows; n++) {
+        for (int64_t k = 0; k < from->depth; k++, at += size) memcpy(at, src + (size_t)from->at(from->user, n, k) * size, size);
+        memset(at, 0, (size_t)(row - from->depth) * size);
+        at += (size_t)(row - from->depth) * size;
+    }
+}
+
+hn_kv hn_mma_read_chunk(hn_lower *l, const hn_value *v, const hn_kv *at, int k_axis, int elems, hn_kv ok)
+{
+    hn_kb *b = hn_lower_kb(l);
+    hn_kidx idx;
+    hn_kidx_init(&idx, v->type.rank, at);
+    hn_kidx_vector(&idx, k_axis, elems);
+    const hn_kv inside = hn_kb_tail_mask(b, at[k_axis], hn_lower_dim(l, v->type.dim[k_axis]), elems);
+    const hn_kv on = hn_kb_and(b, inside, hn_kb_splat(b, ok, elems));
+    const hn_kv x = hn_kb_splat(b, hn_lower_value(l, v, &idx, on), elems);
+    return hn_kb_select(b, on, x, hn_kb_like(b, x, 0));
 }
 
 /* ---- how an operand lies in a stage ---- */

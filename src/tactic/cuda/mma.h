@@ -70,6 +70,20 @@ typedef struct hn_mma_rows {
 hn_mma_operand hn_mma_stored_rows(hn_mma_rows *rows, int buf);
 /** k filled up to whole chunks. */
 int64_t hn_mma_row_elems(hn_dtype type, int64_t k);
+/** Declare such rows of an operand as the emission's next blob; `recipe` is what tells them from others, the row length apart. */
+hone_status hn_mma_add_rows(hn_emission *e, int operand, const char *recipe, hn_dtype type, int64_t rows, int64_t row, hn_diag *dg);
+
+/** Where constant rows come from when they are stored. */
+typedef struct hn_mma_source {
+    const hn_data *data;
+    hn_dtype type;
+    int64_t rows, depth; /* depth: of k, without what fills a row up */
+    const void *user;
+    int64_t (*at)(const void *user, int64_t row, int64_t k); /* element of the data */
+} hn_mma_source;
+void hn_mma_store_rows(const hn_mma_source *from, void *dst);
+/** `elems` elements of v along k from `at` on, zeros past the end or where `ok` is false: a computed chunk. */
+hn_kv hn_mma_read_chunk(hn_lower *l, const hn_value *v, const hn_kv *at, int k_axis, int elems, hn_kv ok);
 
 /** Whether the root's operands 0 and 1 are both of one of the two types, and operand 1 constant weights as the model has them. */
 hn_fit hn_mma_weights_fit(const hn_region *r, hn_dtype one, hn_dtype other);
@@ -86,8 +100,13 @@ typedef struct hn_mma_size {
     double bytes;      /* moved at least */
     bool computed[2];  /* a, b: chunks are computed */
 } hn_mma_size;
+/** One a root op; the tactic that takes it says how large the product is. */
+void hn_mma_gemm_size(const hn_region *r, hn_mma_size *ret);
+void hn_mma_conv_size(const hn_region *r, hn_mma_size *ret);
+void hn_mma_conv_transpose_size(const hn_region *r, hn_mma_size *ret);
+/** Slots of a tactic. */
 void hn_mma_space(const hn_region *r, const hn_target *t, hn_space *ret);
-bool hn_mma_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p);
-double hn_mma_cost(const hn_target *t, const hn_mma_size *s, const int64_t *p);
+bool hn_mma_legal(const hn_region *r, const hn_target *t, const int64_t *p);
+double hn_mma_cost(const hn_region *r, const hn_target *t, const int64_t *p);
 
 #endif

@@ -55,7 +55,7 @@ static int64_t stages_of(const hn_target *t, const hn_mma_size *s, const tile *w
 }
 
 /* Every thread copies as many chunks; sums and what a step holds fit 255 registers; stages fit shared memory. */
-bool hn_mma_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p)
+static bool is_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p)
 {
     enum { CHUNK = HN_MMA_CHUNK };
     tile w;
@@ -80,7 +80,7 @@ static double rate(const hn_target *t, hn_dtype type)
 /* A step takes what its products take, or its bytes from the second-level cache (computed chunks: the arithmetic of indices), or its
  * share of the latency; blocks of one multiprocessor share the first two and hide the third for each other. The numbers put the best
  * of some 60 tiles among the eight first predicted for thirteen typical layers timed on an H200, or one within a few per cent of it. */
-double hn_mma_cost(const hn_target *t, const hn_mma_size *s, const int64_t *p)
+static double cost_of(const hn_target *t, const hn_mma_size *s, const int64_t *p)
 {
     enum { NS_BARRIER = 70, NS_LATENCY = 500, NS_FRAME = 1300, NS_LAUNCH = 1500, NS_COMPUTED = 300, NS_A_CHUNK = 130 };
     const double l2_bytes_ns = 40; /* of one multiprocessor */
@@ -101,4 +101,27 @@ double hn_mma_cost(const hn_target *t, const hn_mma_size *s, const int64_t *p)
     double ns = ceil(waves * 4) / 4 * (NS_FRAME + steps * step + w.bm * w.bn * 4 / l2_bytes_ns);
     if (w.split > 1) ns += NS_LAUNCH + (w.split + 1) * 4 * s->groups * s->m * s->n / 3000;
     return fmax(ns, s->bytes / (t->bandwidth_gbs * t->n_core * 0.8)) * t->n_core;
+}
+
+static hn_mma_size size_of(const hn_region *r)
+{
+    hn_mma_size s = { 0 };
+    switch (r->root->op) {
+    case HN_OP_conv: hn_mma_conv_size(r, &s); break;
+    case HN_OP_conv_transpose: hn_mma_conv_transpose_size(r, &s); break;
+    default: hn_mma_gemm_size(r, &s); break;
+    }
+    return s;
+}
+
+bool hn_mma_legal(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    const hn_mma_size s = size_of(r);
+    return is_legal(t, &s, p);
+}
+
+double hn_mma_cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    const hn_mma_size s = size_of(r);
+    return cost_of(t, &s, p);
 }

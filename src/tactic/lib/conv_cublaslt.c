@@ -29,7 +29,7 @@ static bool is_product(const hn_node *n)
     return true;
 }
 
-static hn_lib_product product_of(const hn_region *r)
+hn_lib_product hn_lib_conv_product(const hn_region *r)
 {
     const hn_value *w = hn_in(r->root, 1), *y = r->root->out[0];
     const int64_t columns = w->type.dim[0];
@@ -49,22 +49,10 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!is_product(n)) return HN_FIT_SHAPE;
     if (hn_region_operand(r, x) < 0 || hn_region_operand(r, w) < 0 || (bias && hn_region_operand(r, bias) < 0)) return HN_FIT_LAYOUT;
     if (!rows_of_channels(x) || !rows_of_channels(y) || !hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
-    return product_of(r).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
-}
-
-static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    const hn_lib_product c = product_of(r);
-    return hn_lib_product_cost(r, t, &c, p);
-}
-
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
-{
-    const hn_lib_product c = product_of(r);
-    return hn_lib_product_emit(r, t, &c, p, ret, dg);
+    return hn_lib_conv_product(r).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
 const hn_tactic_def hn_tactic_conv_float_cublaslt__lib = {
     .name = "conv_float_cublaslt__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
-    .fits = fits, .space = hn_lib_product_space, .cost = cost, .emit = emit, .source = HN_KNOB_tactic_cublaslt,
+    .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .source = HN_KNOB_tactic_cublaslt,
 };

@@ -43,7 +43,7 @@ static void store_in_pieces(hn_lib_product *c)
 }
 
 /* One product where the right operand is shared and rows of the left lie behind one another, else a batch. */
-static hn_lib_product product_of(const hn_region *r)
+hn_lib_product hn_lib_gemm_product(const hn_region *r)
 {
     const hn_value *a = hn_in(r->root, 0), *b = hn_in(r->root, 1), *y = r->root->out[0];
     const int rank = y->type.rank;
@@ -73,24 +73,12 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
     if (!direct(r, a, y->type.dtype) || !direct(r, b, y->type.dtype)) return HN_FIT_LAYOUT;
     if (!leads(a, y) || !leads(b, y)) return HN_FIT_SHAPE;
-    if (product_of(r).f.whole) return HN_FIT_YES;
+    if (hn_lib_gemm_product(r).f.whole) return HN_FIT_YES;
     if (!hn_layout_is_plain(&y->layout)) return HN_FIT_LAYOUT;
     return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
-static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
-{
-    const hn_lib_product c = product_of(r);
-    return hn_lib_product_cost(r, t, &c, p);
-}
-
-static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
-{
-    const hn_lib_product c = product_of(r);
-    return hn_lib_product_emit(r, t, &c, p, ret, dg);
-}
-
 const hn_tactic_def hn_tactic_gemm_float_cublaslt__lib = {
     .name = "gemm_float_cublaslt__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
-    .fits = fits, .space = hn_lib_product_space, .cost = cost, .emit = emit, .source = HN_KNOB_tactic_cublaslt,
+    .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .source = HN_KNOB_tactic_cublaslt,
 };

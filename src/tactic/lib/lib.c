@@ -151,29 +151,35 @@ void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
     hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
 }
 
+static hn_lib_product product_of(const hn_region *r)
+{
+    return r->root->op == HN_OP_conv ? hn_lib_conv_product(r) : hn_lib_gemm_product(r);
+}
+
 /* Matrix units: at half the dtype's rate over the f32 rate that targets state; tiles of 128 x 128 keep multiprocessors busy. Proposals
  * come best first: the next one is taken for a tenth slower, so that all of them do not crowd others out of a race. */
-double hn_lib_product_cost(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p)
+double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     enum { HALF_SPEED = 10, TILE = 128 };
+    const hn_lib_product c = product_of(r);
     const hn_value *y = r->root->out[0];
     const double launch = 1000.0 * t->n_core; /* of the kernel behind the call: what others do in theirs */
-    const double tiles = ceil((double)c->m.m / TILE) * ceil((double)c->m.n / TILE) * (double)c->m.groups;
+    const double tiles = ceil((double)c.m.m / TILE) * ceil((double)c.m.n / TILE) * (double)c.m.groups;
     const double rate = t->peak_gflops * (y->type.dtype == HN_F32 ? 0.8 : HALF_SPEED) * fmin(1, tiles / t->n_core);
     const double elems = (double)hn_dtype_bytes(y->type.dtype, hn_lib_elems(y));
     hn_work w;
     hn_region_work(r, &w);
     const double call = fmax(w.flops / rate, w.bytes / (t->bandwidth_gbs * 0.7));
-    const double rest = c->f.whole ? 0 : 2 * elems / (t->bandwidth_gbs * 0.7) + launch;
+    const double rest = c.f.whole ? 0 : 2 * elems / (t->bandwidth_gbs * 0.7) + launch;
     return call * (1 + 0.1 * (double)p[0]) + rest;
 }
 
-hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p, hn_emission *ret,
-                                hn_diag *dg)
+hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
+    const hn_lib_product c = product_of(r);
     const hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) },
                                { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 1)) } };
     const hn_libcall call = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[0],
-                           .dtype = (uint32_t)r->root->out[0]->type.dtype, .workspace_bytes = WORKSPACE, .u.matmul = c->m };
-    return hn_lib_emit(r, t, &call, &c->f, operand, HN_COUNT(operand), ret, dg);
+                           .dtype = (uint32_t)r->root->out[0]->type.dtype, .workspace_bytes = WORKSPACE, .u.matmul = c.m };
+    return hn_lib_emit(r, t, &call, &c.f, operand, HN_COUNT(operand), ret, dg);
 }

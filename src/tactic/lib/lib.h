@@ -37,10 +37,12 @@ typedef struct hn_lib_product {
 } hn_lib_product;
 
 bool hn_lib_product_type(hn_dtype t);
-/** One parameter, "algo": the place among the library's proposals. */
+/** What the call for a matmul, or a convolution of one tap, multiplies and fuses. */
+hn_lib_product hn_lib_gemm_product(const hn_region *r);
+hn_lib_product hn_lib_conv_product(const hn_region *r);
+/** Slots of a tactic. One parameter, "algo": the place among the library's proposals. */
 void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret);
-double hn_lib_product_cost(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p);
-hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const hn_lib_product *c, const int64_t *p, hn_emission *ret,
-                                hn_diag *dg);
+double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p);
+hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg);
 
 #endif
