@@ -138,7 +138,9 @@ static hone_status write_engine(hn_job *b, void **ret_data, size_t *ret_bytes, h
 static hone_status open_tools(hn_job *b, hn_diag *dg)
 {
     const hn_compile_options c = { .worker_path = b->o->worker, .cache = { .dir = b->o->cache_dir } };
-    HN_TRY(hn_compile_pool_create(&c, &b->pool, dg));
+    b->pool = b->o->pool;
+    if (b->pool) b->pool_before = hn_compile_pool_stats(b->pool);
+    else HN_TRY(hn_compile_pool_create(&c, &b->pool, dg));
     if (b->o->measure && !b->o->frozen) HN_TRY(hn_measure_create(b, &b->measure, dg));
     return HONE_OK;
 }
@@ -191,8 +193,8 @@ static hone_status build(hn_job *b, void **ret_data, size_t *ret_bytes, hn_diag 
 static void close_build(hn_job *b)
 {
     const hn_compile_stats s = b->pool ? hn_compile_pool_stats(b->pool) : (hn_compile_stats){ 0 };
-    b->report->kernels_compiled = s.n_compiled;
-    b->report->kernels_cached = s.n_cached;
+    b->report->kernels_compiled = s.n_compiled - b->pool_before.n_compiled;
+    b->report->kernels_cached = s.n_cached - b->pool_before.n_cached;
     b->report->n_kernel = b->placed.n;
     b->report->region = b->regions.at;
     b->report->n_region = b->regions.n;
@@ -202,7 +204,8 @@ static void close_build(hn_job *b)
     b->report->read = read;
     b->report->peak_rss_bytes = hn_peak_rss_bytes();
     hn_measure_destroy(b->measure);
-    hn_compile_pool_destroy(b->pool);
+    if (b->o->pool) hn_compile_pool_drop(b->pool);
+    else hn_compile_pool_destroy(b->pool);
     hn_engine_writer_destroy(b->writer);
     hn_str_done(&b->code);
 }

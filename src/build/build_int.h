@@ -59,6 +59,7 @@ typedef struct hn_job {
     const uint32_t *hint; /* of every input, from before the passes */
     hn_knobs *knobs;
     hn_compile_pool *pool;
+    hn_compile_stats pool_before; /* what a pool of the caller's had done already */
     hn_build_report *report;
     HN_VEC(hn_region_report) regions;
     HN_VEC(hn_choice *) choices; /* by key, so that equal regions share one */

@@ -73,6 +73,8 @@ typedef struct hn_compile_options {
  */
 hone_status hn_compile_pool_create(const hn_compile_options *o, hn_compile_pool **ret, hn_diag *dg);
 void hn_compile_pool_destroy(hn_compile_pool *p);
+/** Forget what was handed in and not collected; idle workers stay for the next. NULL is none. */
+void hn_compile_pool_drop(hn_compile_pool *p);
 
 /**
  * Hand in one kernel; returns a ticket >= 0 at once, or -1 when out of memory. The program is copied. Equal

@@ -354,13 +354,25 @@ static void release(hn_compile_pool *p, int ticket)
     if (j && --j->n_ticket == 0) job_free(j);
 }
 
+void hn_compile_pool_drop(hn_compile_pool *p)
+{
+    if (!p) return;
+    for (int i = 0; i < p->n_worker; i++) {
+        if (!p->w[i].job) continue;
+        hn_proc_end(&p->w[i].proc, NULL, 0);
+        p->w[i].job = NULL;
+    }
+    for (int i = 0; i < p->n_ticket; i++)
+        release(p, i);
+    p->n_ticket = 0;
+}
+
 void hn_compile_pool_destroy(hn_compile_pool *p)
 {
     if (!p) return;
+    hn_compile_pool_drop(p);
     for (int i = 0; i < p->n_worker; i++)
         if (p->w[i].proc.pid) hn_proc_end(&p->w[i].proc, NULL, 0);
-    for (int i = 0; i < p->n_ticket; i++)
-        release(p, i);
     if (p->cache_dir && p->stats.n_compiled) hn_code_cache_trim(&p->o.cache);
     free(p->ticket);
     free(p->worker_path);

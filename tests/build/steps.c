@@ -1,4 +1,7 @@
 /* How many steps small graphs take: work that could happen where it is read must not be a step of its own. */
+#include "build/build.h"
+#include "codegen/codegen.h"
+#include "core/core.h"
 #include "harness.h"
 #include "run_graph.h"
 
@@ -19,6 +22,39 @@ static int n_regions(hn_test *t, const char *text)
     CHECK_OK(hn_build_engine(t->arena, g, &o, &data, &bytes, &report, &dg), &dg);
     free(data);
     return report.n_region;
+}
+
+static hn_build_report build_with(hn_test *t, const char *text, hn_compile_pool *pool)
+{
+    hn_diag dg = { 0 };
+    hn_graph *g;
+    hn_target target;
+    hn_build_report report;
+    void *data;
+    size_t bytes;
+    CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
+    hn_target_detect(&target, true);
+    const hn_build_opts o = { .target = &target, .threads = 1, .frozen = true, .model_name = "test", .pool = pool };
+    CHECK_OK(hn_build_engine(t->arena, g, &o, &data, &bytes, &report, &dg), &dg);
+    free(data);
+    return report;
+}
+
+/* One pool for many builds: engines are what they are with a pool each, and each build reports its own kernels. */
+TEST(builds_share_a_compile_pool)
+{
+    static const char *const text[] = { "in x f32[7]\ny = exp(x)\nout y", "in x f32[7]\ny = reduce_sum(x) {axes=[0]}\nout y" };
+    hn_compile_pool *pool;
+    hn_diag dg = { 0 };
+    CHECK_OK(hn_compile_pool_create(&(hn_compile_options){ .n_worker = 1 }, &pool, &dg), &dg);
+    for (int i = 0; i < 4; i++) {
+        const hn_build_report shared = build_with(t, text[i % 2], pool), own = build_with(t, text[i % 2], NULL);
+        CHECK(hn_digest_eq(shared.payload, own.payload));
+        CHECK_EQ(shared.kernels_compiled, 1);
+        CHECK_EQ(own.kernels_compiled, 1);
+    }
+    CHECK_EQ(hn_compile_pool_stats(pool).n_compiled, 4);
+    hn_compile_pool_destroy(pool);
 }
 
 TEST(steps_of_small_graphs)

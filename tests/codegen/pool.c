@@ -203,6 +203,31 @@ TEST(dead_and_hung_workers_become_statuses)
               HONE_E_NOTFOUND, &dg, "/nowhere/worker");
 }
 
+TEST(what_nobody_collects_can_be_dropped)
+{
+    hn_target target[8];
+    hn_diag dg = { 0 };
+    hn_code code, direct;
+
+    jit_targets(target, 8);
+    hn_compile_pool *p = open_pool(&(hn_compile_options){ .n_worker = 1 });
+    for (int i = 0; i < 6; i++) {
+        const hn_kfunc f = add_kernel(t->arena, (float)i);
+        CHECK_EQ(hn_compile_submit(p, &f, &target[0]), i);
+    }
+    hn_compile_pool_drop(p); /* the first is being compiled */
+    CHECK_ERR(hn_compile_collect(p, 0, t->arena, &code, &dg), HONE_E_INVALID, &dg, "no compilation");
+    for (int i = 0; i < 2; i++) {
+        const hn_kfunc f = add_kernel(t->arena, 9);
+        CHECK_OK(hn_compile(p, &f, &target[0], t->arena, &code, &dg), &dg);
+        CHECK_OK(hn_codegen_llvm.compile(&f, &target[0], t->arena, &direct, &dg), &dg);
+        CHECK(code.n == direct.n && memcmp(code.at, direct.at, code.n) == 0);
+        hn_compile_pool_drop(p); /* nothing waits: the worker stays */
+    }
+    CHECK_EQ(hn_compile_pool_stats(p).n_worker_death, 0);
+    hn_compile_pool_destroy(p);
+}
+
 TEST(errors_travel_from_the_worker)
 {
     hn_target target[8];

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """make fuzz-graphs: random valid models; our engines, our evaluator and ONNX Runtime vote.
 
-Each seed is a model (graph_gen.py) and inputs. Engines built plainly, by default and with everything on must yield what the
-evaluator yields, within what rounding does to the very model; the evaluator must yield what ONNX Runtime yields without
-optimisation. Some seeds make extents symbolic, some put infinities, NaN and denormals among the inputs (then ONNX Runtime has
-no vote). A mismatch is cut down to the fewest nodes that still show it and stored under build/fuzz-graphs/<seed>/: model.onnx and
-its inputs, with a line that says what disagrees.
+Each seed is a model (graph_gen.py) and inputs. An engine built by default, and one built plainly, with open extents or with
+everything on in turn (--all-ways: all of them), must yield what the evaluator yields, within what rounding does to the very
+model; the evaluator must yield what ONNX Runtime yields without optimisation. Some seeds make extents symbolic, some put
+infinities, NaN and denormals among the inputs (then ONNX Runtime has no vote). A mismatch is cut down to the fewest nodes that
+still show it and stored under build/fuzz-graphs/<seed>/: model.onnx and its inputs, with a line that says what disagrees.
+What was run is added to build/fuzz-graphs/runs.json.
 
 Needs the environment that `scripts/peers.py fuzz` makes.
 """
 
 import argparse
 import concurrent.futures
+import fcntl
+import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -60,8 +64,8 @@ class Ort:
 class Voters:
     """Our side: one program for the evaluator against given outputs, one a way of building against the evaluator."""
 
-    def __init__(self, program, folder, limit_s):
-        self.folder = folder
+    def __init__(self, program, folder, limit_s, all_ways=False):
+        self.folder, self.all_ways = folder, all_ways
         self.ort = Ort()
         self.eval = conformance.Runner([str(program), "--eval", "--loose"], limit_s)
         self.ways = {w: conformance.Runner([str(program), "--self", "--loose", *argv], limit_s) for w, argv in conformance.WAYS.items()}
@@ -76,7 +80,12 @@ class Voters:
         for i, (n, x) in enumerate(zip(names, outs or [])):
             (data / f"output_{i}.pb").write_bytes(numpy_helper.from_array(x, n).SerializeToString())
 
-    def vote(self, model, feeds, names, ask_ort):
+    def turn(self, seed):
+        """The ways of building that a seed is tried in."""
+        others = [w for w in self.ways if w != "default"]
+        return list(self.ways) if self.all_ways else ["default", others[seed // 3 % len(others)]]
+
+    def vote(self, model, feeds, names, ask_ort, ways):
         """("pass" | "skip" | what disagrees, the reason)."""
         raw = model.SerializeToString()
         outs = self.ort.run(raw, feeds, names) if ask_ort else None
@@ -85,8 +94,8 @@ class Voters:
             verdict, reason = self.eval.run(str(self.folder))
             if verdict != "pass":
                 return ("skip", reason) if verdict == "skip" else ("evaluator against ONNX Runtime", reason)
-        for way, r in self.ways.items():
-            verdict, reason = r.run(str(self.folder))
+        for way in ways:
+            verdict, reason = self.ways[way].run(str(self.folder))
             if verdict == "fail" and "does not broadcast" in reason: # a limit that docs/onnx-decisions.md states
                 return "skip", "run: the batch of a product is found to be 1"
             if verdict != "pass":
@@ -140,13 +149,13 @@ def as_input(model, feeds, name, value):
 
 
 class Shrinker:
-    def __init__(self, voters, what, ask_ort):
-        self.v, self.what, self.ask_ort = voters, what, ask_ort
+    def __init__(self, voters, what, ask_ort, ways):
+        self.v, self.what, self.ask_ort, self.ways = voters, what, ask_ort, ways
 
     def fails(self, model, feeds, names):
         try:
             used = {i.name for i in model.graph.input}
-            return self.v.vote(model, {k: x for k, x in feeds.items() if k in used}, names, self.ask_ort)[0] == self.what
+            return self.v.vote(model, {k: x for k, x in feeds.items() if k in used}, names, self.ask_ort, self.ways)[0] == self.what
         except Exception:
             return False
 
@@ -178,30 +187,62 @@ class Shrinker:
         return model, {k: x for k, x in feeds.items() if k in used}, names
 
 
+class Tally:
+    """What became of the seeds; stored now and then, a row a run."""
+
+    def __init__(self, path, row):
+        self.path, self.row, self.start = path, row, time.monotonic()
+        row.update(graphs=0, passed=0, failed=0, refused=0, without_ort=0, reasons={}, failures=[])
+
+    def store(self):
+        self.row["seconds"] = round(time.monotonic() - self.start)
+        with open(self.path.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            rows = json.loads(self.path.read_text()) if self.path.exists() else []
+            rows = [r for r in rows if r["id"] != self.row["id"]] + [self.row]
+            self.path.write_text(json.dumps(rows, indent=1) + "\n")
+
+    def count(self, seed, what, reason):
+        self.row["graphs"] += 1
+        self.row[what if what in ("passed", "refused") else "failed"] += 1
+        self.row["without_ort"] += what == "passed" and bool(reason)
+        if what == "refused":
+            self.row["reasons"].setdefault(re.sub(r"\s*in node.*|[0-9]+", "", reason)[:120], []).append(seed)
+        elif what != "passed":
+            self.row["failures"].append(f"{seed}: {what}: {reason[:200]}")
+        if self.row["graphs"] % 50 == 0:
+            self.store()
+
+    def show(self):
+        for reason, seeds in sorted(self.row["reasons"].items(), key=lambda x: -len(x[1])):
+            print(f"      refused {len(seeds)}: {reason} (seed {seeds[0]})")
+        r = self.row
+        print(f"{r['graphs']} graphs from seed {r['seed']} in {r['seconds']} s: {r['without_ort']} without a vote of ONNX Runtime")
+        print(f"fuzz-graphs: {r['passed']} passed, {r['failed']} failed, {r['refused']} skipped")
+
+
 def one(voters, seed, out, tally):
     hostile, symbolic = seed % 7 == 3, seed % 3 == 1
     try:
         model, feeds, names = graph_gen.make(seed, hostile, symbolic)
     except Exception as e: # the generator's own
-        print(f"seed {seed}: the generator failed: {type(e).__name__}: {e}")
-        tally["generator"] = tally.get("generator", 0) + 1
+        print(f"seed {seed}: the generator failed: {type(e).__name__}: {e}", flush=True)
+        tally.count(seed, "generator", f"{type(e).__name__}: {e}")
         return
     if not names or not model.graph.node:
         return
-    what, reason = voters.vote(model, feeds, names, not hostile)
-    tally[what if what in ("pass", "skip") else "fail"] = tally.get(what if what in ("pass", "skip") else "fail", 0) + 1
-    if what == "pass" and reason:
-        tally["without ONNX Runtime"] = tally.get("without ONNX Runtime", 0) + 1
-    if what == "skip":
-        tally.setdefault("reasons", {}).setdefault(reason[:120], []).append(seed)
+    ways = voters.turn(seed)
+    what, reason = voters.vote(model, feeds, names, not hostile, ways)
     if what in ("pass", "skip"):
+        tally.count(seed, {"pass": "passed", "skip": "refused"}[what], reason)
         return
-    small = Shrinker(voters, what, not hostile).shrink(model, feeds, names)
-    again = voters.vote(*small, not hostile) # leaves the files
+    small = Shrinker(voters, what, not hostile, ways).shrink(model, feeds, names)
+    again = voters.vote(*small, not hostile, ways) # leaves the files
     shutil.rmtree(out / str(seed), ignore_errors=True)
     shutil.copytree(voters.folder, out / str(seed))
     ops = " ".join(n.op_type for n in small[0].graph.node)
     (out / str(seed) / "reason.txt").write_text(f"{what}: {again[1] or reason}\n{ops}\n")
+    tally.count(seed, what, f"{again[1] or reason} [{ops[:120]}]")
     print(f"seed {seed}: {what}: {(again[1] or reason)[:200]} [{ops[:120]}]", flush=True)
 
 
@@ -211,26 +252,28 @@ def main():
     ap.add_argument("--seconds", type=float, default=0, help="stop after so long (0: never)")
     ap.add_argument("--seed", type=int, default=int(time.time()) % 10**8 * 10, help="first seed (default: from the clock)")
     ap.add_argument("--limit", type=float, default=60, metavar="S", help="seconds for one model")
+    ap.add_argument("--all-ways", action="store_true", help="build each graph in every way")
     ap.add_argument("--program", type=pathlib.Path)
     args = ap.parse_args()
     program = args.program or conformance.find_program(ROOT / "build" / "release")
-    os.environ.setdefault("HONE_WORKER", str(ROOT / "build" / "hone-worker"))
-    os.environ.setdefault("HONE_CACHE_DIR", str(ROOT / "build" / "check" / "cache"))
     out = ROOT / "build" / "fuzz-graphs"
     out.mkdir(parents=True, exist_ok=True)
-    tally, end = {}, time.monotonic() + args.seconds if args.seconds else float("inf")
-    n = 0
-    with tempfile.TemporaryDirectory() as tmp:
-        voters = Voters(program, pathlib.Path(tmp) / "case", args.limit)
-        while n < args.graphs and time.monotonic() < end:
-            one(voters, args.seed + n, out, tally)
-            n += 1
+    tally, end = Tally(out / "runs.json", {"id": f"{args.seed}-{os.getpid()}-{int(time.time())}", "seed": args.seed}), float("inf")
+    if args.seconds:
+        end = time.monotonic() + args.seconds
+    os.environ.setdefault("HONE_WORKER", str(ROOT / "build" / "hone-worker"))
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as tmp: # engines are synced to disk
+        os.environ["TMPDIR"] = tmp
+        os.environ["HONE_CACHE_DIR"] = f"{tmp}/cache"
+        voters = Voters(program, pathlib.Path(tmp) / "case", args.limit, args.all_ways)
+        for seed in range(args.seed, args.seed + args.graphs):
+            if time.monotonic() >= end:
+                break
+            one(voters, seed, out, tally)
         voters.stop()
-    for reason, seeds in sorted(tally.pop("reasons", {}).items(), key=lambda x: -len(x[1])):
-        print(f"      refused {len(seeds)}: {reason} (seed {seeds[0]})")
-    print(f"{n} graphs from seed {args.seed}: {tally.get('without ONNX Runtime', 0)} without a vote of ONNX Runtime")
-    print(f"fuzz-graphs: {tally.get('pass', 0)} passed, {tally.get('fail', 0) + tally.get('generator', 0)} failed, {tally.get('skip', 0)} skipped")
-    return 1 if tally.get("fail") or tally.get("generator") else 0
+    tally.store()
+    tally.show()
+    return 1 if tally.row["failed"] else 0
 
 
 if __name__ == "__main__":
