@@ -272,8 +272,8 @@ hn_value *hn_im_empty_sequence(hn_im_call *c, hn_dtype t);
 /** Matmul by NumPy's rule for vectors. */
 hn_value *hn_im_matmul_numpy(hn_im_call *c, hn_value *a, hn_value *b);
 hn_value *hn_im_matmul_int(hn_im_call *c, hn_value *a, hn_value *b, hn_value *a_zero, hn_value *b_zero);
-/** Convolution (op conv or conv_int) and pool of these operands with the call's window attributes. */
-hn_value *hn_im_conv_with(hn_im_call *c, hn_op op, int n_in, hn_value *const *in);
+/** Convolution (op conv or conv_int) and pool of these operands with the call's window attributes; in[1] may be replaced. */
+hn_value *hn_im_conv_with(hn_im_call *c, hn_op op, int n_in, hn_value **in);
 hn_value *hn_im_pool_with(hn_im_call *c, hn_op op, hn_value *x, int n_out, hn_value **ret_index);
 
 /** An image's channels moved from the last axis to axis 1, and back. */

@@ -322,10 +322,10 @@ hone_status hn_im_on_causal_conv(hn_im_call *c)
     int64_t channels;
     if (x->type.rank != 3 || w->type.rank != 3)
         return HN_IM_RAISE(c, HONE_E_SHAPE, "input and weight need rank 3");
-    if (!hn_dim_is_const(w->type.dim[2]) || !hn_dim_known(hn_im_syms(c), w->type.dim[0], &channels))
-        return hn_im_refuse(c, "channels and kernel must be known before the run");
-    const int64_t k = w->type.dim[2];
-    const hn_dim state[3] = { x->type.dim[0], x->type.dim[1], k - 1 };
+    if (!hn_dim_known(hn_im_syms(c), w->type.dim[0], &channels))
+        return hn_im_refuse(c, "channels known only while running are not supported"); /* there are as many groups */
+    const hn_dim kept = hn_im_dsub(c, w->type.dim[2], 1);
+    const hn_dim state[3] = { x->type.dim[0], x->type.dim[1], kept };
     if (!past) past = hn_im_fill(c, hn_im_like_f(c, x, 0), 3, state);
     hn_value *padded = hn_im_concat(c, 2, 2, (hn_value *[]){ past, x });
     hn_node *n = hn_build(c->b, HN_OP_conv, bias ? 3 : 2, (hn_value *[]){ padded, w, bias },
@@ -334,6 +334,6 @@ hone_status hn_im_on_causal_conv(hn_im_call *c)
     if (act) y = hn_im_unary(c, HN_OP_silu, y);
     c->out[0] = y;
     if (padded && hn_im_wants(c, 1))
-        c->out[1] = hn_slice(c->b, padded, 2, hn_im_dsub(c, padded->type.dim[2], k - 1), k - 1);
+        c->out[1] = hn_slice(c->b, padded, 2, hn_im_dsub(c, padded->type.dim[2], kept), kept);
     return c->b->status;
 }

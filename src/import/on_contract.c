@@ -86,7 +86,8 @@ hone_status hn_im_on_gemm(hn_im_call *c)
 
 typedef struct window {
     int n; /* spatial axes */
-    int64_t kernel[HN_MAX_RANK], stride[HN_MAX_RANK], dilation[HN_MAX_RANK];
+    hn_dim kernel[HN_MAX_RANK]; /* plain numbers where kernel_shape gives them; of weights, maybe symbols */
+    int64_t stride[HN_MAX_RANK], dilation[HN_MAX_RANK];
     hn_dim begin[HN_MAX_RANK], end[HN_MAX_RANK];
     int auto_pad; /* 0 NOTSET, 1 SAME_UPPER, 2 SAME_LOWER, 3 VALID */
     bool ceil_mode;
@@ -110,6 +111,24 @@ static hone_status list(hn_im_call *c, const char *name, int n, int64_t dflt, in
     return HONE_OK;
 }
 
+/* Weights of open extents whose kernel the attribute gives: seen as having it, so that all that follows knows it. */
+static void fix_kernel(hn_im_call *c, hn_value **in)
+{
+    hn_value *w = in[1];
+    hn_dim dim[HN_MAX_RANK];
+    bool open = false;
+    int n;
+    const int64_t *k = hn_im_is(c, "kernel_shape", &n);
+    if (!k || !w || n != w->type.rank - 2) return;
+    memcpy(dim, w->type.dim, sizeof dim);
+    for (int i = 0; i < n; i++) {
+        if (hn_dim_is_const(dim[2 + i])) continue;
+        dim[2 + i] = k[i];
+        open = true;
+    }
+    if (open) in[1] = hn_reshape(c->b, w, n + 2, dim);
+}
+
 /* kernel from the weights (w) or, for pools, from kernel_shape */
 static hone_status read_window(hn_im_call *c, const hn_value *x, const hn_value *w, window *ret)
 {
@@ -125,10 +144,9 @@ static hone_status read_window(hn_im_call *c, const hn_value *x, const hn_value 
     if (!w && !given) return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"kernel_shape\" is missing");
     for (int i = 0; w && i < v.n; i++) {
         const hn_dim k = w->type.dim[2 + i];
-        if (!hn_dim_is_const(k))
-            return hn_im_refuse(c, "a kernel whose size only a run shows is not supported");
-        if (k > INT32_MAX) return HN_IM_RAISE(c, HONE_E_LIMIT, "a kernel of %" PRId64 " taps is too long", k);
-        if (given && v.kernel[i] != k)
+        const bool known = hn_dim_is_const(k);
+        if (known && k > INT32_MAX) return HN_IM_RAISE(c, HONE_E_LIMIT, "a kernel of %" PRId64 " taps is too long", k);
+        if (known && given && v.kernel[i] != k)
             return HN_IM_RAISE(c, HONE_E_MODEL, "kernel_shape says %" PRId64 ", the weights have %" PRId64,
                                v.kernel[i], k);
         v.kernel[i] = k;
@@ -145,9 +163,9 @@ static hone_status read_window(hn_im_call *c, const hn_value *x, const hn_value 
     return HONE_OK;
 }
 
-static int64_t reach(const window *w, int i)
+static hn_dim reach(hn_im_call *c, const window *w, int i)
 {
-    return (w->kernel[i] - 1) * w->dilation[i] + 1;
+    return hn_im_dadd(c, hn_im_dmul(c, hn_im_dsub(c, w->kernel[i], 1), w->dilation[i]), 1);
 }
 
 static void split_pad(hn_im_call *c, window *w, int i, hn_dim total)
@@ -164,7 +182,7 @@ static void resolve_same(hn_im_call *c, window *w, const hn_value *x)
     for (int i = 0; i < w->n; i++) {
         const hn_dim in = x->type.dim[2 + i], out = hn_dim_ceildiv(t, in, w->stride[i]);
         hn_dim total =
-            hn_dim_sub(t, hn_dim_add(t, hn_dim_mul(t, hn_dim_sub(t, out, 1), w->stride[i]), reach(w, i)), in);
+            hn_dim_sub(t, hn_dim_add(t, hn_dim_mul(t, hn_dim_sub(t, out, 1), w->stride[i]), reach(c, w, i)), in);
         if (!hn_im_dim_nonneg(c, total)) total = hn_dim_max(t, total, 0);
         split_pad(c, w, i, total);
     }
@@ -174,11 +192,13 @@ static void resolve_same(hn_im_call *c, window *w, const hn_value *x)
     HN_A_IS("stride", (w).n, (w).stride), HN_A_IS("dilation", (w).n, (w).dilation),                          \
         HN_A_DIMS("pad_begin", (w).n, (w).begin), HN_A_DIMS("pad_end", (w).n, (w).end)
 
-hn_value *hn_im_conv_with(hn_im_call *c, hn_op op, int n_in, hn_value *const *in)
+hn_value *hn_im_conv_with(hn_im_call *c, hn_op op, int n_in, hn_value **in)
 {
     window w;
     const int64_t group = hn_im_i(c, "group", 1);
-    if (!in[0] || !in[1] || read_window(c, in[0], in[1], &w) != HONE_OK) return NULL;
+    if (!in[0] || !in[1]) return NULL;
+    fix_kernel(c, in);
+    if (!in[1] || read_window(c, in[0], in[1], &w) != HONE_OK) return NULL;
     if (w.auto_pad == SAME_UPPER || w.auto_pad == SAME_LOWER) resolve_same(c, &w, in[0]);
     hn_node *n = hn_build(c->b, op, n_in, in, HN_ATTRS_ARG(WINDOW_ATTRS(w), HN_A_I("group", group)), 1);
     return n ? n->out[0] : NULL;
@@ -198,6 +218,8 @@ hone_status hn_im_on_deform_conv(hn_im_call *c)
 {
     window w;
     const int64_t group = hn_im_i(c, "group", 1), offset_group = hn_im_i(c, "offset_group", 1);
+    fix_kernel(c, c->in);
+    HN_TRY(c->b->status);
     HN_TRY(read_window(c, c->in[0], c->in[1], &w));
     return hn_im_same(
         c, HN_OP_deform_conv,
@@ -213,26 +235,33 @@ static hone_status transpose_pads(hn_im_call *c, window *w, const hn_value *x, i
     for (int i = 0; i < w->n; i++) {
         const hn_dim in = x->type.dim[2 + i];
         hn_dim total;
-        int64_t known;
+        int64_t known, lack = given ? shape[i] : HN_MAX(w->stride[i] - 1 - out_pad[i], 0); /* at most, the kernel being open */
         if (!given && (w->auto_pad == NOTSET || w->auto_pad == VALID)) continue;
         if (given) {
             hn_dim full =
-                hn_im_dadd(c, hn_im_dmul(c, hn_im_dsub(c, in, 1), w->stride[i]), reach(w, i) + out_pad[i]);
+                hn_im_dadd(c, hn_im_dmul(c, hn_im_dsub(c, in, 1), w->stride[i]), hn_im_dadd(c, reach(c, w, i), out_pad[i]));
             total = hn_im_dsub(c, full, shape[i]);
         } else {
-            total = hn_im_dconst(c, reach(w, i) + out_pad[i] - w->stride[i]); /* out = in * stride */
+            total = hn_im_dsub(c, hn_im_dadd(c, reach(c, w, i), out_pad[i]), w->stride[i]); /* out = in * stride */
         }
-        if (hn_dim_known(hn_im_syms(c), total, &known) && known < 0) {
-            out_pad[i] += -known;
-            total = 0;
+        if (hn_dim_known(hn_im_syms(c), total, &known)) {
+            out_pad[i] += known < 0 ? -known : 0;
+            total = known < 0 ? 0 : total;
+            lack = 0;
+        } else if (hn_im_dim_nonneg(c, total)) {
+            lack = 0;
         }
-        split_pad(c, w, i, total);
+        split_pad(c, w, i, lack ? hn_dim_max(hn_im_syms(c), total, 0) : total);
         /* With explicit extents the standard gives the larger half to the front unless SAME_UPPER asks
          * otherwise. */
         if (given && w->auto_pad != SAME_UPPER && w->auto_pad != SAME_LOWER) {
             const hn_dim half = w->begin[i];
             w->begin[i] = w->end[i];
             w->end[i] = half;
+        }
+        if (lack > 0) { /* as much more at the end as may lack, of which the pads take away what does not */
+            out_pad[i] += lack;
+            w->end[i] = hn_im_dsub(c, hn_im_dadd(c, total, lack), w->begin[i]);
         }
     }
     return HONE_OK;
@@ -243,6 +272,8 @@ hone_status hn_im_on_conv_transpose(hn_im_call *c)
     window w;
     int64_t out_pad[HN_MAX_RANK];
     const int64_t group = hn_im_i(c, "group", 1);
+    fix_kernel(c, c->in);
+    HN_TRY(c->b->status);
     HN_TRY(read_window(c, c->in[0], c->in[1], &w));
     HN_TRY(list(c, "output_padding", w.n, 0, 0, out_pad, NULL));
     HN_TRY(transpose_pads(c, &w, c->in[0], out_pad));
@@ -260,7 +291,7 @@ static void pool_extents(hn_im_call *c, window *w, const hn_value *x, hn_dim *re
     for (int i = 0; i < w->n; i++) {
         const hn_dim in = x->type.dim[2 + i];
         const hn_dim room = hn_dim_sub(t, hn_dim_add(t, in, hn_dim_add(t, w->begin[i], w->end[i])),
-                                       hn_dim_const(t, reach(w, i)));
+                                       reach(c, w, i));
         ret[i] = hn_dim_add(
             t, w->ceil_mode ? hn_dim_ceildiv(t, room, w->stride[i]) : hn_dim_floordiv(t, room, w->stride[i]),
             1);

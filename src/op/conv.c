@@ -25,6 +25,7 @@ static hone_status infer_axis(hn_call *c, int axis, hn_diag *dg)
         return HN_RAISE(dg, HONE_E_SHAPE,
                         "the kernel reaches %lld elements beyond the padded input on spatial axis %d",
                         (long long)(1 - v), axis);
+    if (!hn_op_known(c, room, &v)) hn_op_promise(c, 1, room, /* at_most= */ true);
     c->out[0].dim[2 + axis] = out;
     return HONE_OK;
 }

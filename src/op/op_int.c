@@ -178,10 +178,12 @@ hone_status hn_op_want_meet(const hn_call *c, int i, int x, int j, int y, hn_dim
 
 hone_status hn_op_want_extent(const hn_call *c, hn_dim d, const char *what, hn_diag *dg)
 {
-    int64_t v;
+    int64_t lo, hi;
 
-    if (hn_op_known(c, d, &v) && v < 0)
-        return HN_RAISE(dg, HONE_E_SHAPE, "%s comes out as %lld, which is negative", what, (long long)v);
+    hn_dim_bounds(c->syms, d, &lo, &hi);
+    if (lo == hi && lo < 0)
+        return HN_RAISE(dg, HONE_E_SHAPE, "%s comes out as %lld, which is negative", what, (long long)lo);
+    if (lo < 0) hn_op_promise(c, 0, d, /* at_most= */ true); /* two that are negative would make up for each other */
     return HONE_OK;
 }
 

@@ -168,7 +168,7 @@ hone_status hn_op_want_index_within(const hn_call *c, int d, hn_dim index, hn_di
 /** Axis x of operand i and axis y of operand j agree (hn_op_meet), else a raise naming both; ret may be NULL.
  */
 hone_status hn_op_want_meet(const hn_call *c, int i, int x, int j, int y, hn_dim *ret, hn_diag *dg);
-/** An extent known to be negative is an error. */
+/** An extent known to be negative is an error; one that may be, a promise. */
 hone_status hn_op_want_extent(const hn_call *c, hn_dim d, const char *what, hn_diag *dg);
 /** dims [0, n) of the attribute list as extents, each checked by hn_op_want_extent; rank at most HN_MAX_RANK.
  */

@@ -113,6 +113,21 @@ TEST(transposed_convolutions_of_open_channels)
     for (int64_t n = 1; n < 12; n += 5) hn_check_graph(text, &(hn_run_opts){ .sym = n });
 }
 
+TEST(convolutions_of_open_kernels)
+{
+    static const char *const text[] = {
+        "in x f32[2,4,9,11]  in w f32[6,4,k,k]  in b f32[6]\nc = conv(x, w, b) {stride=[2,1], pad_begin=[1,2], pad_end=[0,1]}  r = relu(c)\nout r",
+        "in x f32[1,8,20]  in w f32[8,2,k]\nc = conv(x, w) {dilation=[3], pad_begin=[2], pad_end=[2], group=4}\nout c",
+        "in x f16[2,4,9,11]  in w f16[4,1,k,3]\nc = conv(x, w) {group=4}\nout c",
+        "in x u8[1,4,9,9]  in w i8[4,4,k,k]  in z u8[]\nc = conv_int(x, w, z) {pad_begin=[1,1], pad_end=[1,1]}\nout c",
+        "in x f32[1,4,5,6]  in w f32[4,3,k,k]\nc = conv_transpose(x, w) {stride=[2,3], pad_begin=[0,1], pad_end=[0,0], out_pad=[1,0]}  t = tanh(c)\nout t",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++)
+        for (int64_t k = 1; k < 6; k += 2) hn_check_graph(text[i], &(hn_run_opts){ .sym = k, .tol = 1e-3 }); /* f16 */
+    hn_check_graph("in x f32[1,2,4]  in w f32[3,2,k]\nc = conv(x, w)\nout c", &(hn_run_opts){ .sym = 6, .fails = "at most -" });
+    hn_check_graph("in x f32[1,2,4,4]  in w f32[3,2,k,k]\nc = conv(x, w)\nout c", &(hn_run_opts){ .sym = 6, .fails = "at most -" });
+}
+
 TEST(products_of_computed_operands)
 {
     hn_check_graph("in x f32[2,3,17,20]  in y f32[2,1,33,20]\n"

@@ -213,6 +213,45 @@ TEST(conv_transpose_extents)
     CHECK_EQ(g->out[0].value->type.dim[3], 8);
 }
 
+/* The kernel's size comes out of a run: compress keeps as many columns of the weights as the mask says. */
+static hn_graph *open_kernel(hn_test *t, const char *name, const char *x, const char *w, const char *attrs)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, x);
+    g_input(&g, "w", F32, w);
+    g_input(&g, "keep", F32, "3");
+    g_node(&g, "Cast", "keep", "mask", "to=i:9");
+    g_node(&g, "Compress", "w,mask", "k", "axis=i:2");
+    g_node(&g, name, "x,k", "out", attrs);
+    g_output(&g, "out", F32, NULL);
+    return import_ok(t, &g, 17, NULL);
+}
+
+TEST(kernels_whose_size_only_a_run_shows)
+{
+    const double x[] = { 1, 2, 3, 4 }, w[] = { 1, 10, 100 }, one[] = { 0, 1, 0 }, two[] = { 1, 0, 1 }, three[] = { 1, 1, 1 };
+    const hn_graph *g = open_kernel(t, "Conv", "1,1,4", "1,1,3", "auto_pad=s:SAME_LOWER");
+    expect(t, g, ROWS(x, w, one), 4, ROW(10, 20, 30, 40));
+    expect(t, g, ROWS(x, w, two), 4, ROW(100, 201, 302, 403));
+    expect(t, g, ROWS(x, w, three), 4, ROW(210, 321, 432, 43));
+    g = open_kernel(t, "Conv", "1,1,4", "1,1,3", "strides=is:2 pads=is:1,0");
+    expect(t, g, ROWS(x, w, one), 3, ROW(0, 20, 40));
+    expect(t, g, ROWS(x, w, two), 2, ROW(100, 302));
+    g = open_kernel(t, "Conv", "1,1,4", "1,1,3", "kernel_shape=is:2"); /* the attribute knows */
+    CHECK_EQ(g->out[0].value->type.dim[2], 3);
+    expect(t, g, ROWS(x, w, two), 3, ROW(201, 302, 403));
+    g = open_kernel(t, "ConvTranspose", "1,1,2", "1,1,3", "strides=is:3");
+    expect(t, g, ROWS(x, w, one), 4, ROW(10, 0, 0, 20));
+    expect(t, g, ROWS(x, w, three), 6, ROW(1, 10, 100, 2, 20, 200));
+    g = open_kernel(t, "ConvTranspose", "1,1,2", "1,1,3", "strides=is:2 auto_pad=s:SAME_UPPER");
+    expect(t, g, ROWS(x, w, one), 4, ROW(10, 0, 20, 0)); /* what the kernel lacks is at the end */
+    expect(t, g, ROWS(x, w, two), 4, ROW(1, 100, 2, 200));
+    expect(t, g, ROWS(x, w, three), 4, ROW(1, 10, 102, 20));
+    g = open_kernel(t, "ConvTranspose", "1,1,2", "1,1,3", "output_shape=is:4");
+    expect(t, g, ROWS(x, w, one), 4, ROW(10, 20, 0, 0));
+    expect(t, g, ROWS(x, w, three), 4, ROW(1, 12, 120, 200));
+}
+
 TEST(pool_extents)
 {
     static const struct {
