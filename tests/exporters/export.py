@@ -72,7 +72,9 @@ def make(net, variant, folder, part):
         return
     import torch
     torch.set_num_threads(1)
-    with torch.no_grad():
+    if hasattr(torch.backends, "mha"): # one op of torch's own that neither exporter knows
+        torch.backends.mha.set_fastpath_enabled(False)
+    with torch.set_grad_enabled(exporter == "debian"): # whose torch leaves that op only where gradients are wanted
         to_onnx(torch, net, nets.build(torch, net), exporter, shapes == "dynamic", part)
 
 

@@ -31,10 +31,12 @@ def wrap(model, forward):
 
 
 def model_of(model, config, options):
-    """A model with the fused attention function where the architecture has it."""
+    """A model with the fused attention function where the architecture has it, and experts as products of batches."""
     import transformers
     make = getattr(transformers, model)._from_config
     settings = getattr(transformers, config)(**options)
+    if hasattr(settings, "num_local_experts"):
+        settings._experts_implementation = "batched_mm" # the loop over those that were hit depends on data
     try:
         return make(settings, attn_implementation="sdpa")
     except ValueError:

@@ -16,7 +16,8 @@ def by_net(results):
 
 
 def word(r, text):
-    return {"ok": text, "skip": f"({text})", "FAIL": f"**{text} fails**"}[r["verdict"]]
+    """A star: not at every size, for the file holds at some alone."""
+    return {"ok": text + ("*" if "refused" in r and "ort" in r else ""), "skip": f"({text})", "FAIL": f"**{text} fails**"}[r["verdict"]]
 
 
 def cell(rows, exporter):
@@ -42,7 +43,12 @@ def summary(results):
     count = {v: sum(r["verdict"] == v for r in results) for v in ("ok", "FAIL", "skip")}
     passed = {r["net"] for r in results if r["verdict"] == "ok"} - {r["net"] for r in results if r["verdict"] == "FAIL"}
     return (f"{len(passed)} architectures of {len(by_net(results))} pass with every file that there is: {count['ok']} files passed, "
-            f"{count['FAIL']} failed, {count['skip']} were not made or are refused by ONNX Runtime.")
+            f"{count['FAIL']} failed, {count['skip']} were not made or are refused by ONNX Runtime.{build_of(results)}")
+
+
+def build_of(results):
+    builds = {r.get("hone", "") for r in results}
+    return f" All on one build ({builds.pop()})." if len(builds) == 1 and "" not in builds else ""
 
 
 def text(results):
@@ -58,10 +64,11 @@ def refusals(results):
     """Why files are missing, most frequent reason first."""
     why = {}
     for r in results:
-        if r["verdict"] == "skip":
-            reason = re.sub(r"\s+", " ", re.sub(r"^.*?; ONNX Runtime refuses: ", "ONNX Runtime: ", r["reason"])).replace("|", "/")
+        if r["verdict"] == "skip" or "refused" in r:
+            reason = "ONNX Runtime: " + r["refused"] if "refused" in r else r["reason"]
+            reason = re.sub(r"\s+", " ", reason).replace("|", "/")
             reason = re.sub(r"\S*/(\S+\.onnx)", r"\1", reason) # no paths
-            why.setdefault(reason[:110], []).append(f"{r['net']} {r['variant']}")
+            why.setdefault(reason[:110], []).append(f"{r['net']} {r['variant']}" + ("" if r["verdict"] == "skip" else "*"))
     return [f"| {reason} | {', '.join(files)} |" for reason, files in sorted(why.items(), key=lambda kv: -len(kv[1]))]
 
 
