@@ -41,10 +41,12 @@ SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:abort_on_error=0:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1",
+    "HONE_TEST_TIMEOUT": "240",  # of one case, which a sanitizer slows
 }
 SUMMARY = re.compile(r"\[\s*(PASSED|FAILED|SKIPPED)\s*\] (\d+) test\(s\)")
 COUNTS = re.compile(r"^(?:[\w-]+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$", re.M)
 FAILED_NAME = re.compile(r"^\[\s*FAILED\s*\] (?!\d+ test)(\S.*)$", re.M)
+FAILED_LINE = re.compile(r"^FAIL\s+(\S.*)$", re.M)
 
 
 @dataclasses.dataclass
@@ -97,14 +99,17 @@ def compile_stage(config, targets=""):
 
 
 def count_program(name, rc, out):
-    """Cases of one test program: cmocka's summary or a plain closing line; else the program counts as one."""
+    """Cases of one test program: cmocka's summary or a plain closing line; else the program counts as one.
+
+    What failed is named by cmocka's list, or by lines "FAIL name: why".
+    """
     t = Tally()
     for kind, n in SUMMARY.findall(out):
         setattr(t, kind.lower(), int(n))
     if not SUMMARY.search(out):
         for p, f, s in COUNTS.findall(out)[-1:]:
             t.passed, t.failed, t.skipped = int(p), int(f), int(s or 0)
-    t.failures = [f"{name}: {n}" for n in FAILED_NAME.findall(out)][:t.failed]
+    t.failures = [f"{name}: {n[:400]}" for n in FAILED_NAME.findall(out) + FAILED_LINE.findall(out)][:t.failed]
     if rc == 77 and not (t.passed or t.failed):
         t.skipped = max(1, t.skipped)
     elif rc != 0 and t.failed == 0:

@@ -220,6 +220,8 @@ class Counting(unittest.TestCase):
     def test_plain_lines(self):
         self.assertEqual(self.count(1, "x\nlint: 4 passed, 2 failed, 1 skipped\n"), (4, 2, 1))
         self.assertEqual(self.count(0, "no summary at all\n"), (1, 0, 0))
+        out = "FAIL budget: 9.1 s\nlint: 4 passed, 1 failed, 1 skipped\n"
+        self.assertEqual(check.count_program("p", 1, out).failures, ["p: budget: 9.1 s"])
 
 
 class Conformance(unittest.TestCase):

@@ -27,7 +27,7 @@ ap.add_argument("--equal-races", type=int, default=0)
 ARGS = ap.parse_args()
 HONE = os.path.abspath(ARGS.hone)
 FAULTY = str(pathlib.Path(__file__).resolve().parent / "faulty_hone.py")
-MASKED = "HONE_CPU_FEATURES" in os.environ
+PROMPT = 10  # s: what hangs here does so for 1000, and a machine may be busy with other work
 results = []
 
 
@@ -139,13 +139,14 @@ def one_engine(work):
 
 
 def bounds(work):
-    """A loose bound lets Winograd win; a tight one rejects it, whatever metric says so."""
+    """A loose bound lets Winograd race, and win where it is the faster; a tight one rejects it, whatever metric says so."""
     p = Place(work, onnx_bytes.convolutions(64, 56))
     plain, wino = error_of(p), error_of(p, "--set", "-math:winograd=1")
     check("Winograd rounds more", wino > 2 * plain, (plain, wino))
     search = ["--search", "-math:winograd=*"]
     status, r, text = p.tune(*search, "--accuracy", f"rel_l2={4 * wino}")
-    check("a loose bound", status == 0 and (r["route"] == "-math:winograd=1" or MASKED) and r["err"] <= 4 * wino, text)
+    check("a loose bound", status == 0 and trials(r)["-math:winograd=1"]["outcome"] in ("faster", "not faster")
+          and r["err"] <= 4 * wino, text)
     if r.get("route"):
         check("its proof", r["confirmed"] and r["speedup_lo"] > 1 and r["confidence"] == 0.99, text)
     tight = (plain * wino) ** 0.5
@@ -252,7 +253,7 @@ def interrupts(work):
         s.send_signal(number)
         out, err = s.communicate(timeout=60)
         r = last_json(out)
-        check(f"signal {number}", s.returncode == 13 and time.time() - t0 < 2 and r.get("stopped") and p.loads(), out + err)
+        check(f"signal {number}", s.returncode == 13 and time.time() - t0 < PROMPT and r.get("stopped") and p.loads(), out + err)
         check("its store", len(hone("trials", store).stdout.splitlines()) == r.get("trials", 0) - 1, r)
         check("its litter", not p.litter(), p.litter())
 
@@ -266,7 +267,7 @@ def budgets(work):
         t0 = time.time()
         status, r, text = p.tune("--budget", budget, "--strategy", "full", **env)
         took = time.time() - t0
-        check(f"budget {env}", status == 0 and took <= budget + 2 and r["start_s"] < budget, f"{took:.1f} s {text}")
+        check(f"budget {env}", status == 0 and took <= budget + PROMPT and r["start_s"] < budget, f"{took:.1f} s {text}")
 
 
 # ---- stores ----

@@ -82,22 +82,33 @@ TEST(gpu_columns)
 }
 
 /* Matrix units: edges of tiles, operands copied as they lie, turned over, and computed. */
+static const int half_m[] = { 1, 17, 70, 128 }, half_n[] = { 8, 40, 72, 31 }, half_k[] = { 8, 40, 96, 200 };
+
 TEST(gpu_half_products)
 {
-    static const int m[] = { 1, 17, 70, 128 }, n[] = { 8, 40, 72, 31 }, k[] = { 8, 40, 96, 200 };
-    for (int i = 0; i < 4; i++) {
-        every(t, hn_arena_printf(t->arena, "in x f16[%d,%d]  in w f16[%d,%d]\ny = matmul(x, w)  z = relu(y)\nout z", m[i], k[i], k[i], n[i]),
-              "matmul", NULL, 1e-3);
-        every(t, hn_arena_printf(t->arena, "in x bf16[%d,%d]  in w bf16[%d,%d]  in r bf16[%d,%d]\ny = matmul(x, w) {trans_b=1}  z = add(y, r)\n"
-                                 "out z", m[i], k[i], n[i], k[i], m[i], n[i]), "matmul", NULL, 6e-3);
-        every(t, hn_arena_printf(t->arena, "in x f16[%d,%d]  in w f16[%d,%d]\ny = matmul(x, w) {trans_a=1}\nout y", k[i], m[i], k[i], n[i]),
-              "matmul", NULL, 1e-3);
-    }
-    every(t, "in x f16[2,3,9,24]  in y f16[3,24,16]  in c f16[16]\na = exp(x)  p = matmul(a, y)  q = add(p, c)  e = tanh(q)\nout e  out q",
-          "matmul", NULL, 1e-3);
+    for (int i = 0; i < 4; i++)
+        every(t, hn_arena_printf(t->arena, "in x f16[%d,%d]  in w f16[%d,%d]\ny = matmul(x, w)  z = relu(y)\nout z",
+                                 half_m[i], half_k[i], half_k[i], half_n[i]), "matmul", NULL, 1e-3);
     every(t, "in x f16[9,19]  in w f16[19,13]\ny = matmul(x, w)\nout y", "matmul", NULL, 1e-3);
     fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x f16[n,24]  in w f16[24,n]\ny = matmul(x, w)\nout y",
                                 .root = "matmul", .tol = 1e-3, .sym = 21, .n_point = 3 });
+}
+
+TEST(gpu_half_products_of_rows)
+{
+    for (int i = 0; i < 4; i++)
+        every(t, hn_arena_printf(t->arena, "in x bf16[%d,%d]  in w bf16[%d,%d]  in r bf16[%d,%d]\n"
+                                 "y = matmul(x, w) {trans_b=1}  z = add(y, r)\nout z",
+                                 half_m[i], half_k[i], half_n[i], half_k[i], half_m[i], half_n[i]), "matmul", NULL, 6e-3);
+}
+
+TEST(gpu_half_products_turned_over)
+{
+    for (int i = 0; i < 4; i++)
+        every(t, hn_arena_printf(t->arena, "in x f16[%d,%d]  in w f16[%d,%d]\ny = matmul(x, w) {trans_a=1}\nout y",
+                                 half_k[i], half_m[i], half_k[i], half_n[i]), "matmul", NULL, 1e-3);
+    every(t, "in x f16[2,3,9,24]  in y f16[3,24,16]  in c f16[16]\na = exp(x)  p = matmul(a, y)  q = add(p, c)  e = tanh(q)\nout e  out q",
+          "matmul", NULL, 1e-3);
 }
 
 TEST(gpu_half_convolutions)
