@@ -290,9 +290,32 @@ hn_value *hn_im_scale_acc(hn_im_call *c, hn_value *acc, hn_value *sa, hn_value *
 /** [b,s,h*d] to [b,h,s,d] and back. */
 hn_value *hn_im_split_heads(hn_im_call *c, hn_value *x, int64_t heads);
 hn_value *hn_im_merge_heads(hn_im_call *c, hn_value *x);
+typedef struct hn_im_attend {
+    hn_value *q, *k, *v, *mask, *sink; /* sink: a score [h] beside the keys', spelled out alone */
+    double scale, softcap;             /* scale 0: 1 / sqrt(d) */
+    int causal;                        /* as the attention op's attribute */
+} hn_im_attend;
+hn_value *hn_im_attend_op(hn_im_call *c, const hn_im_attend *a);
+/** Spelled out, for models that ask for the scores as well (ret may be NULL): 0 scaled, 1 capped, 2 masked, 3 probabilities. */
+hn_value *hn_im_attend_open(hn_im_call *c, const hn_im_attend *a, int want, hn_value **ret_scores);
 /** causal as the attention op's attribute; scale 0: 1 / sqrt(d). */
 hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask,
                                double scale, int causal);
+
+/** Rows of a rotary table [n,r] for positions: [1] is where the first token stands, [b,s] one each. */
+hn_value *hn_im_rotary_rows(hn_im_call *c, hn_value *table, hn_value *at, hn_dim tokens);
+hn_value *hn_im_rotate(hn_im_call *c, hn_value *x, hn_value *cos, hn_value *sin, int64_t interleaved);
+
+/** What the steps before left for one that decodes. */
+typedef struct hn_im_past {
+    hn_value *of[2];       /* keys and values [b,h,room,d], or NULL */
+    hn_value *length;      /* how much of them is filled, one number; NULL: all */
+    hn_value *indirection; /* [batch,beams,room]: which beam each token came from, or NULL */
+} hn_im_past;
+/** Keys and values x[1], x[2] [b,h,s,d] behind the past ones; ret_present: the caches that the step leaves. */
+hone_status hn_im_extend_cache(hn_im_call *c, const hn_im_past *past, hn_value *x[3], hn_value *ret_present[2]);
+/** A bool mask as what is added to scores, beside a bias of the model's own; either may be NULL. */
+hn_value *hn_im_mask_and_bias(hn_im_call *c, hn_value *seen, hn_value *bias);
 
 /** Output 1 of embeddings: how many tokens [b] a mask [b, s] keeps; 0 without one. */
 hn_value *hn_im_kept_tokens(hn_im_call *c, hn_value *mask, const hn_value *ids);

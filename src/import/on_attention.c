@@ -84,14 +84,8 @@ static hn_value *lengthen(hn_im_call *c, hn_value *mask, hn_dim keys)
 
 /* ---- attention ---- */
 
-typedef struct attend {
-    hn_value *q, *k, *v, *mask;
-    double scale, softcap; /* scale 0: 1 / sqrt(d) */
-    int causal;            /* as the op's */
-} attend;
-
 /* Axes of which only the run shows whether they are 1 or the scores' own, made the latter. */
-static hn_value *settled_mask(hn_im_call *c, const attend *a)
+static hn_value *settled_mask(hn_im_call *c, const hn_im_attend *a)
 {
     hn_dim dim[4];
     bool open = false;
@@ -106,7 +100,7 @@ static hn_value *settled_mask(hn_im_call *c, const attend *a)
     return open ? hn_broadcast_to(c->b, a->mask, rank, dim) : a->mask;
 }
 
-static hn_value *attention_op(hn_im_call *c, const attend *a)
+hn_value *hn_im_attend_op(hn_im_call *c, const hn_im_attend *a)
 {
     hn_node *n = hn_build(
         c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, settled_mask(c, a) },
@@ -118,8 +112,8 @@ static hn_value *attention_op(hn_im_call *c, const attend *a)
 hn_value *hn_im_attention_with(hn_im_call *c, hn_value *q, hn_value *k, hn_value *v, hn_value *mask,
                                double scale, int causal)
 {
-    const attend a = { q, k, v, mask, scale, 0, causal };
-    return attention_op(c, &a);
+    const hn_im_attend a = { .q = q, .k = k, .v = v, .mask = mask, .scale = scale, .causal = causal };
+    return hn_im_attend_op(c, &a);
 }
 
 /* Key heads repeated so that there is one for each query head. */
@@ -132,8 +126,19 @@ static hn_value *repeat_heads(hn_im_call *c, hn_value *x, hn_dim heads)
     return hn_reshape(c->b, hn_broadcast_to(c->b, hn_im_unsqueeze(c, x, 2), 5, wide), 4, d);
 }
 
-/* Spelled out, for models that ask for the scores as well: 0 scaled, 1 capped, 2 masked, 3 probabilities. */
-static hn_value *attention_open(hn_im_call *c, const attend *a, int want, hn_value **ret_scores)
+/* Softmax of scores [b,h,s,t]; a sink [h] is a key more, which takes its share and has no value. */
+static hn_value *probabilities(hn_im_call *c, hn_value *scores, hn_value *sink)
+{
+    if (!scores || !sink) return hn_b1(c->b, HN_OP_softmax, scores, HN_ATTRS_ARG(HN_A_I("axis", 3)));
+    hn_dim column[4];
+    memcpy(column, scores->type.dim, sizeof column);
+    column[3] = 1;
+    hn_value *more = hn_cast(c->b, hn_reshape(c->b, sink, 4, (hn_dim[]){ 1, sink->type.dim[0], 1, 1 }), scores->type.dtype);
+    hn_value *all = hn_im_concat(c, 3, 2, (hn_value *[]){ scores, hn_broadcast_to(c->b, more, 4, column) });
+    return hn_slice(c->b, hn_b1(c->b, HN_OP_softmax, all, HN_ATTRS_ARG(HN_A_I("axis", 3))), 3, 0, scores->type.dim[3]);
+}
+
+hn_value *hn_im_attend_open(hn_im_call *c, const hn_im_attend *a, int want, hn_value **ret_scores)
 {
     if (!a->q || !a->k || !a->v) return NULL;
     int64_t d;
@@ -165,14 +170,14 @@ static hn_value *attention_open(hn_im_call *c, const attend *a, int want, hn_val
         seen = hn_im_binary(c, HN_OP_gt, mask, least);
         stage[2] = hn_im_binary(c, HN_OP_add, stage[1], mask);
     }
-    stage[3] = hn_b1(c->b, HN_OP_softmax, stage[2], HN_ATTRS_ARG(HN_A_I("axis", 3)));
+    stage[3] = probabilities(c, stage[2], a->sink);
     if (seen) { /* a query that sees no key yields zeros, not NaN */
         hn_value *one = hn_cast(c->b, seen, HN_I32);
         one = one ? hn_im_reduce(c, HN_OP_reduce_max, one, 1, (int64_t[]){ one->type.rank - 1 }, true) : NULL;
         hn_value *any = hn_im_binary(c, HN_OP_gt, one, hn_const_i(c->b, HN_I32, 0));
         stage[3] = hn_im_select(c, any, stage[3], hn_im_like_f(c, stage[3], 0));
     }
-    *ret_scores = stage[want];
+    if (ret_scores) *ret_scores = stage[want];
     return hn_im_matmul(c, stage[3], v, false, false);
 }
 
@@ -185,7 +190,7 @@ static hn_value *query_offset(hn_im_call *c, hn_value *past, hn_value *nonpad, h
     return hn_im_binary(c, HN_OP_sub, len, hn_const_dims(c->b, 1, &s));
 }
 
-static hone_status read_qkv(hn_im_call *c, attend *a)
+static hone_status read_qkv(hn_im_call *c, hn_im_attend *a)
 {
     const int64_t hq = hn_im_i(c, "q_num_heads", 0), hk = hn_im_i(c, "kv_num_heads", 0);
     a->q = c->in[0];
@@ -206,7 +211,7 @@ static hone_status read_qkv(hn_im_call *c, attend *a)
 }
 
 /* Mask, causal rule, windows and padding; as much as possible as the op's own attributes. */
-static void read_masks(hn_im_call *c, attend *a, hn_value *past, hn_value *nonpad)
+static void read_masks(hn_im_call *c, hn_im_attend *a, hn_value *past, hn_value *nonpad)
 {
     const int64_t left = hn_im_i(c, "left_window_size", -1), right = hn_im_i(c, "right_window_size", -1);
     const bool causal = hn_im_i(c, "is_causal", 0) != 0;
@@ -230,7 +235,7 @@ static void read_masks(hn_im_call *c, attend *a, hn_value *past, hn_value *nonpa
 
 hone_status hn_im_on_attention(hn_im_call *c)
 {
-    attend a = { 0 };
+    hn_im_attend a = { 0 };
     hn_value *past_k = hn_im_in(c, 4), *past_v = hn_im_in(c, 5), *nonpad = hn_im_in(c, 6), *scores = NULL;
     const int64_t mode = hn_im_i(c, "qk_matmul_output_mode", 0);
     a.scale = hn_im_f(c, "scale", 0);
@@ -246,7 +251,7 @@ hone_status hn_im_on_attention(hn_im_call *c)
     read_masks(c, &a, past_k, nonpad);
     HN_TRY(c->b->status);
     if (mode < 0 || mode > 3) return HN_IM_RAISE(c, HONE_E_MODEL, "qk_matmul_output_mode is %" PRId64, mode);
-    hn_value *y = hn_im_wants(c, 3) ? attention_open(c, &a, (int)mode, &scores) : attention_op(c, &a);
+    hn_value *y = hn_im_wants(c, 3) ? hn_im_attend_open(c, &a, (int)mode, &scores) : hn_im_attend_op(c, &a);
     c->out[0] = c->in[0]->type.rank == 3 ? hn_im_merge_heads(c, y) : y;
     if (c->n_out > 1) c->out[1] = a.k;
     if (c->n_out > 2) c->out[2] = a.v;

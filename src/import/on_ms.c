@@ -157,40 +157,33 @@ static hn_value *raw_mask(hn_im_call *c, hn_value *mask, hn_dim keys)
     return hn_cast(c->b, m, HN_BOOL);
 }
 
-/* A bool mask as what is added to scores, beside a bias of the model's own. */
-static hn_value *mask_and_bias(hn_im_call *c, hn_value *seen, hn_value *bias)
+/* A cache [2,b,h,t,d] of keys and values in one; output 1 is what the step leaves. */
+static hone_status extend(hn_im_call *c, hn_value *past, hn_value *length, hn_value *part[3])
 {
-    if (!seen || !bias) return seen ? seen : bias;
-    /* ONNX Runtime's default for hidden keys is -10000, which a softmax cannot tell from -inf. */
-    hn_value *hidden = hn_im_select(c, seen, hn_im_like_f(c, bias, 0), hn_im_like_f(c, bias, -INFINITY));
-    return hn_im_binary(c, HN_OP_add, bias, hidden);
-}
-
-/* The cache [2,b,h,t,d] in front of keys and values; output 1 is the longer one. */
-static hone_status extend(hn_im_call *c, hn_value *past, hn_value *part[3])
-{
-    hn_value *both[2];
+    hn_value *present[2], *both[2];
+    hn_im_past of = { .length = length };
     if (past && past->type.rank != 5) return HN_IM_RAISE(c, HONE_E_SHAPE, "the cache has rank %d, not 5", past->type.rank);
-    for (int i = 0; i < 2; i++) {
-        hn_value *old = past ? hn_im_squeeze(c, hn_slice(c->b, past, 0, i, 1), 0) : NULL;
-        if (old) part[1 + i] = hn_im_concat(c, 2, 2, (hn_value *[]){ old, part[1 + i] });
-        HN_TRY(c->b->status);
-        both[i] = hn_im_wants(c, 1) ? hn_im_unsqueeze(c, part[1 + i], 0) : NULL;
-    }
-    if (hn_im_wants(c, 1)) c->out[1] = hn_im_concat(c, 0, 2, both);
+    for (int i = 0; i < 2; i++)
+        of.of[i] = past ? hn_im_squeeze(c, hn_slice(c->b, past, 0, i, 1), 0) : NULL;
+    HN_TRY(c->b->status);
+    HN_TRY(hn_im_extend_cache(c, &of, part, present));
+    if (!hn_im_wants(c, 1)) return HONE_OK;
+    for (int i = 0; i < 2; i++)
+        both[i] = hn_im_unsqueeze(c, present[i], 0);
+    c->out[1] = hn_im_concat(c, 0, 2, both);
     return c->b->status;
 }
 
 /* Attention over one product that holds query, key and value beside each other. */
 static hone_status attend_packed(hn_im_call *c, hn_value *qkv, hn_value *mask_index, hn_value *past, hn_value *bias)
 {
+    hn_value *length = hn_im_i(c, "past_present_share_buffer", 0) ? hn_im_in(c, 6) : NULL;
     hn_value *part[3];
     const int64_t heads = hn_im_i(c, "num_heads", 0), causal = hn_im_i(c, "unidirectional", 0);
     int n_sizes;
     const int64_t *sizes = hn_im_is(c, "qkv_hidden_sizes", &n_sizes);
     hn_im_ignore(c, "mask_filter_value");
     if (hn_im_i(c, "do_rotary", 0)) return hn_im_refuse(c, "do_rotary is not supported here");
-    if (hn_im_i(c, "past_present_share_buffer", 0)) return hn_im_refuse(c, "a shared cache is not supported here");
     if (sizes && n_sizes != 3)
         return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
     if (!qkv || qkv->type.rank != 3)
@@ -201,8 +194,8 @@ static hone_status attend_packed(hn_im_call *c, hn_value *qkv, hn_value *mask_in
     for (int i = 0; i < 3; i++)
         part[i] = hn_im_split_heads(c, part[i], heads);
     HN_TRY(c->dg->code);
-    HN_TRY(extend(c, past, part));
-    hn_value *mask = mask_and_bias(c, raw_mask(c, mask_index, part[1]->type.dim[2]), bias);
+    HN_TRY(extend(c, past, length, part));
+    hn_value *mask = hn_im_mask_and_bias(c, raw_mask(c, mask_index, part[1]->type.dim[2]), bias);
     HN_TRY(c->dg->code);
     hn_value *y = hn_im_attention_with(c, part[0], part[1], part[2], mask, hn_im_f(c, "scale", 0),
                                        causal ? (past ? 2 : 1) : 0);
@@ -212,7 +205,6 @@ static hone_status attend_packed(hn_im_call *c, hn_value *qkv, hn_value *mask_in
 hone_status hn_im_on_ms_attention(hn_im_call *c)
 {
     hn_value *qkv = add_if(c, hn_im_matmul(c, c->in[0], c->in[1], false, false), hn_im_in(c, 2));
-    if (c->n_in > 6) return hn_im_refuse(c, "a shared cache is not supported here");
     return attend_packed(c, qkv, hn_im_in(c, 3), hn_im_in(c, 4), hn_im_in(c, 5));
 }
 
@@ -224,33 +216,77 @@ hone_status hn_im_on_ms_qattention(hn_im_call *c)
     return attend_packed(c, qkv, hn_im_in(c, 5), hn_im_in(c, 8), NULL);
 }
 
-hone_status hn_im_on_ms_mha(hn_im_call *c)
+/* Part i of operands packed beside each other, [b,s,h,n,d], as [b,s,h*d]. */
+static hn_value *unpacked(hn_im_call *c, hn_value *x, int i)
 {
-    hn_value *x[3] = { c->in[0], hn_im_in(c, 1), hn_im_in(c, 2) }, *bias = hn_im_in(c, 3), *b[3] = { NULL };
-    hn_value *past[2] = { hn_im_in(c, 6), hn_im_in(c, 7) };
-    const int64_t heads = hn_im_i(c, "num_heads", 0), causal = hn_im_i(c, "unidirectional", 0);
+    const hn_dim *d = x->type.dim;
+    return hn_reshape(c->b, hn_slice(c->b, x, 3, i, 1), 3, (hn_dim[]){ d[0], d[1], hn_im_dmul(c, d[2], d[4]) });
+}
+
+/* Query, key and value as the model has them: three operands, or packed in one or two. */
+static hone_status read_parts(hn_im_call *c, hn_value *x[3])
+{
+    for (int i = 0; i < 3; i++)
+        x[i] = hn_im_in(c, i);
+    if (!x[0]) return HN_IM_RAISE(c, HONE_E_MODEL, "the query is absent");
+    if (!x[1] && x[0]->type.rank == 5) {
+        for (int i = 2; i >= 0; i--)
+            x[i] = unpacked(c, x[0], i);
+    } else if (x[1] && !x[2] && x[1]->type.rank == 5) {
+        for (int i = 1; i >= 0; i--)
+            x[1 + i] = unpacked(c, x[1], i);
+    } else if (!x[1] && x[0]->type.rank == 3) {
+        const hn_dim third = hn_im_ddiv(c, x[0]->type.dim[2], 3);
+        split3(c, x[0], (hn_dim[]){ third, third, third }, x);
+    }
+    if (!c->b->status && (!x[1] || !x[2])) return HN_IM_RAISE(c, HONE_E_MODEL, "key or value is absent");
+    return c->b->status;
+}
+
+/* Which operands hold what, beside query, key and value. */
+typedef struct mha_at {
+    int bias, mask, score_bias, past, length, indirection;
+} mha_at;
+
+static hone_status attend_parts(hn_im_call *c, mha_at at, bool causal)
+{
+    hn_value *x[3], *bias = hn_im_in(c, at.bias), *b[3] = { NULL }, *present[2];
+    const hn_im_past past = { { hn_im_in(c, at.past), hn_im_in(c, at.past + 1) }, hn_im_in(c, at.length), hn_im_in(c, at.indirection) };
+    const int64_t heads = hn_im_i(c, "num_heads", 0);
     hn_im_ignore(c, "mask_filter_value");
-    if (!x[1] || !x[2]) return hn_im_refuse(c, "packed query, key and value are not supported here");
-    if (c->n_in > 8) return hn_im_refuse(c, "a shared cache is not supported here");
+    if (hn_im_wants(c, 3)) return hn_im_refuse(c, "the scores as an output are not supported");
+    HN_TRY(read_parts(c, x));
     if (bias) { /* one vector for the three, each part as long as its operand's last axis */
         hn_value *row = hn_reshape(c->b, bias, 3, (hn_dim[]){ 1, 1, bias->type.dim[0] });
         const hn_dim len[3] = { x[0]->type.dim[2], x[0]->type.dim[2],
                                 hn_im_dsub(c, bias->type.dim[0], hn_im_dmul(c, x[0]->type.dim[2], 2)) };
         split3(c, row, len, b);
     }
-    for (int i = 0; i < 3; i++) {
-        if (x[i]->type.rank == 3) x[i] = hn_im_split_heads(c, add_if(c, x[i], b[i]), heads);
-        if (i && past[i - 1]) x[i] = hn_im_concat(c, 2, 2, (hn_value *[]){ past[i - 1], x[i] });
-        HN_TRY(c->dg->code);
-        HN_TRY(c->b->status);
-    }
-    hn_value *mask = mask_and_bias(c, raw_mask(c, hn_im_in(c, 4), x[1]->type.dim[2]), hn_im_in(c, 5));
+    for (int i = 0; i < 3; i++)
+        if (x[i] && x[i]->type.rank == 3) x[i] = hn_im_split_heads(c, add_if(c, x[i], b[i]), heads);
     HN_TRY(c->dg->code);
-    hn_value *y = hn_im_attention_with(c, x[0], x[1], x[2], mask, hn_im_f(c, "scale", 0),
-                                       causal ? (past[0] ? 2 : 1) : 0);
-    if (c->n_out > 1) c->out[1] = x[1];
-    if (c->n_out > 2) c->out[2] = x[2];
+    HN_TRY(hn_im_extend_cache(c, &past, x, present));
+    for (int i = 0; i < 2; i++)
+        if (c->n_out > 1 + i) c->out[1 + i] = present[i];
+    hn_value *mask = hn_im_mask_and_bias(c, raw_mask(c, hn_im_in(c, at.mask), x[1]->type.dim[2]), hn_im_in(c, at.score_bias));
+    HN_TRY(c->dg->code);
+    hn_value *y = hn_im_attention_with(c, x[0], x[1], x[2], mask, hn_im_f(c, "scale", 0), causal ? (past.of[0] ? 2 : 1) : 0);
     return hn_im_done(c, hn_im_merge_heads(c, y));
+}
+
+hone_status hn_im_on_ms_mha(hn_im_call *c)
+{
+    const mha_at at = { .bias = 3, .mask = 4, .score_bias = 5, .past = 6, .length = 8, .indirection = 9 };
+    return attend_parts(c, at, hn_im_i(c, "unidirectional", 0) != 0);
+}
+
+/* One token a step; with keys and values of rank 4, those of another sequence. */
+hone_status hn_im_on_ms_decoder_mha(hn_im_call *c)
+{
+    const mha_at at = { .bias = 10, .mask = 3, .score_bias = 4, .past = 5, .length = 7, .indirection = 9 };
+    hn_im_ignore(c, "past_present_share_buffer"); /* the length says how much is filled */
+    hn_im_ignore(c, "output_qk");
+    return attend_parts(c, at, false);
 }
 
 /* ---- quantised products ---- */
