@@ -119,8 +119,9 @@ void hn_measure_destroy(hn_measure *m);
 typedef struct hn_contender {
     const hn_emission *e;
     const char *name; /* for messages about faults */
-    double ns;    /* out: median */
-    bool failed;  /* out: a kernel is missing or memory is short */
+    double ns;          /* out: median */
+    bool failed;        /* out: it did not compile, or the device did not run it to its end */
+    const char *reason; /* out: why it failed */
 } hn_contender;
 hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg);
 

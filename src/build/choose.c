@@ -20,10 +20,12 @@ typedef struct candidate {
     hn_emission *e;
     double predicted, measured;
     bool cached; /* measured, or failed, in an earlier build */
+    bool failed; /* by itself: it did not compile, or did not run to its end */
     const char *reason;
 } candidate;
 
-static const char no_code[] = "did not compile or had no memory";
+static const char no_code[] = "did not compile";
+static const char failed_before[] = "failed when an earlier build tried it";
 
 typedef struct field {
     hn_job *b;
@@ -171,7 +173,7 @@ static void recall(field *f, candidate *c)
     f->b->report->timings_cached++;
     c->cached = true;
     if (isfinite(ns)) c->measured = ns;
-    else c->reason = no_code;
+    else c->failed = true, c->reason = failed_before;
 }
 
 /* A frozen build may be made where the library is not: it trusts what was timed and nothing else. */
@@ -203,7 +205,8 @@ static hone_status race(field *f, int n, hn_diag *dg)
     for (int i = 0; i < m; i++) {
         candidate *x = &f->at.at[of[i]];
         if (c[i].failed) {
-            x->reason = no_code;
+            x->failed = true;
+            x->reason = c[i].reason ? c[i].reason : no_code;
             continue;
         }
         x->measured = c[i].ns;
@@ -218,7 +221,7 @@ static void remember_failures(field *f, int n)
 {
     for (int i = 0; i < n; i++) {
         const candidate *x = &f->at.at[i];
-        if (x->reason == no_code && !x->cached) hn_timing_put(f->b->timing, timing_key(f, x), HUGE_VAL, x->name);
+        if (x->failed && !x->cached) hn_timing_put(f->b->timing, timing_key(f, x), HUGE_VAL, x->name);
     }
 }
 
@@ -312,11 +315,15 @@ static hone_status compile_all(hn_job *b, const hn_emission *e, hn_diag *dg)
     return HONE_OK;
 }
 
-/* Nothing is left: say why a kernel did not compile, where that is what happened. */
-static hone_status none_compiles(const field *f, int n, hn_diag *dg)
+/* Nothing is left: say why a kernel did not compile, or what became of it when it ran, where that is what happened. */
+static hone_status none_works(const field *f, int n, hn_diag *dg)
 {
-    for (int i = 0; i < n; i++)
-        if (f->at.at[i].reason == no_code) HN_TRY(compile_all(f->b, f->at.at[i].e, dg));
+    for (int i = 0; i < n; i++) {
+        const candidate *c = &f->at.at[i];
+        if (!c->failed) continue;
+        HN_TRY(compile_all(f->b, c->e, dg));
+        return HN_RAISE(dg, HONE_E_CRASH, "no candidate for region \"%s\" (%s) works: \"%s\" %s", f->r->name, f->r->ops, c->name, c->reason);
+    }
     return no_tactic(f, dg);
 }
 
@@ -327,7 +334,7 @@ static hone_status pick(pending *p, candidate **ret, hn_diag *dg)
     for (;;) {
         hn_diag why = { 0 };
         candidate *win = best(f, p->width);
-        if (!win && p->width == f->at.n) return none_compiles(f, p->width, dg);
+        if (!win && p->width == f->at.n) return none_works(f, p->width, dg);
         if (!win) {
             candidate *next = &f->at.at[p->width++];
             HN_TRY(emit(f, next, dg));
@@ -344,6 +351,7 @@ static hone_status pick(pending *p, candidate **ret, hn_diag *dg)
             *dg = why;
             return s;
         }
+        win->failed = true;
         win->reason = no_code;
     }
 }

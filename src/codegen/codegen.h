@@ -54,6 +54,11 @@ void hn_code_cache_put(const hn_code_cache *c, hn_digest key, const hn_code *cod
 void hn_code_cache_trim(const hn_code_cache *c);
 
 /* ---- worker processes ---- */
+/** The worker program, as a heap string. HONE_E_NOTFOUND says where it was looked for. */
+hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg);
+/** What that program does when it compiles: answers requests until its input ends. Yields the exit status. */
+int hn_worker_serve(int reply_fd);
+
 typedef struct hn_compile_pool hn_compile_pool;
 
 typedef struct hn_compile_options {

@@ -37,7 +37,5 @@ typedef struct hn_worker_reply {
 
 /** Every compilation depends on these: generator revision and LLVM version, as built. */
 void hn_codegen_hash_version(hn_hasher *h);
-/** The worker program, as a heap string. HONE_E_NOTFOUND says where it was looked for. */
-hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg);
 
 #endif

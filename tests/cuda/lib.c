@@ -117,34 +117,6 @@ TEST(lib_convolutions_of_one_tap)
     check("in x f16[1,64,9,7]  const w f16[96,64,1,1]  const b f16[96]\ny = conv(x, w, b)  z = sigmoid(y)\nout z", 1, 3);
 }
 
-TEST(lib_proposals_are_raced)
-{
-    hn_simulate(/* libraries= */ true);
-    hn_check_graph("in x f16[8,64]  const w f16[64,32]\ny = matmul(x, w)\nout y",
-                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=3 -tactic:matrix_units=0", .tol = 3e-3 });
-    CHECK(hn_sim_counts()->library_calls >= 2 * 8); /* proposals, each of them recorded in turns */
-    CHECK_EQ(hn_sim_counts()->live_allocations, 0);
-}
-
-/* Operands of a race lie as planned ones do: no proposal that runs is refused. */
-TEST(lib_calls_with_a_kernel_behind_are_raced)
-{
-    hn_simulate(/* libraries= */ true);
-    const int before = hn_sim_counts()->library_refusals;
-    hn_check_graph("in x f16[1,96]  const w f16[96,130]  const b f16[130]\nm = matmul(x, w)  a = add(m, b)  y = sigmoid(a)\nout y",
-                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=3 -tactic:matrix_units=0", .tol = 3e-3 });
-    CHECK(hn_sim_counts()->library_calls > 0);
-    CHECK_EQ(hn_sim_counts()->library_refusals, before);
-}
-
-TEST(lib_a_proposal_that_does_not_run_is_out)
-{
-    hn_simulate(/* libraries= */ true);
-    hn_check_graph("in x f16[8,64]  const w f16[64,33]\ny = matmul(x, w)\nout y",
-                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=3 -tactic:matrix_units=0", .tol = 3e-3 });
-    CHECK(hn_sim_counts()->library_calls > 0);
-}
-
 /* ---- choosing ---- */
 #define PRODUCT "in x f16[70,64]  const w f16[64,96]\ny = matmul(x, w)\nout y"
 

@@ -77,17 +77,6 @@ TEST(cuda_what_data_decides)
     check("in x f32[4,9]\na = cumsum(x) {axis=1}\nout a");
 }
 
-/* Candidates are timed in recordings on the device itself. */
-TEST(cuda_candidates_are_raced)
-{
-    hn_simulate(/* libraries= */ false);
-    hn_check_graph("in x f32[3,20]\na = softmax(x) {axis=1}\nout a",
-                   &(hn_run_opts){ .target = "sm_90a", .measure = true, .route = "-core:opt_level=1" });
-    CHECK(hn_sim_counts()->graph_launches > 2 * 9 * 2);
-    CHECK_EQ(hn_sim_counts()->live_allocations, 0);
-    CHECK_EQ(hn_sim_counts()->modules, 0);
-}
-
 /* Constants that are read as indices are what they are, not numbers made up for timing. */
 TEST(cuda_raced_gathers_read_inside)
 {

@@ -12,7 +12,7 @@
 #include "codegen/cuda/cuda_text.h"
 #include "sim_prelude.h"
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
 
 static sim_counts counts;
 static int next_wait, dead;
@@ -183,6 +183,18 @@ typedef struct sim_graph {
 
 static sim_graph *recording;
 
+/* $HONE_SIM_ACCIDENT, "fault:128": what becomes of kernels of so many threads a block. */
+static bool meets_accident(const sim_op *o)
+{
+    const char *what = getenv("HONE_SIM_ACCIDENT"), *of = what ? strchr(what, ':') : NULL;
+    if (!of || atoi(of + 1) != (int)(o->threads[0] * o->threads[1] * o->threads[2])) return false;
+    if (strncmp(what, "hang", 4) == 0)
+        for (;;) pause();
+    if (strncmp(what, "crash", 5) == 0) abort();
+    next_wait = ILLEGAL_ADDRESS;
+    return true;
+}
+
 static void run(sim_op *o)
 {
     void *param[512];
@@ -195,6 +207,7 @@ static void run(sim_op *o)
         memcpy(o->dst, o->src, o->bytes);
         return;
     }
+    if (meets_accident(o)) return;
     for (int i = 0; i < o->kernel->n_param; i++)
         param[i] = &o->param[i];
     o->kernel->go(o->grid, o->threads, param);

@@ -1,4 +1,4 @@
-/* hone-worker: reads kernel programs on stdin, answers with code on stdout. LLVM and NVRTC live and, at worst,
+/* What hone-worker does when it compiles: reads kernel programs on stdin, answers with code. LLVM and NVRTC live and, at worst,
  * die here alone. */
 #include "codegen/codegen_int.h"
 
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int reply_fd = -1;
+static int reply = -1;
 
 static bool read_exact(void *data, size_t n)
 {
@@ -29,7 +29,7 @@ static bool write_exact(const void *data, size_t n)
     const uint8_t *p = data;
 
     while (n) {
-        const ssize_t k = write(reply_fd, p, n);
+        const ssize_t k = write(reply, p, n);
         if (k <= 0) return false;
         p += k;
         n -= (size_t)k;
@@ -134,15 +134,12 @@ static bool serve_one(const hn_worker_request *req)
     return ok;
 }
 
-int main(void)
+int hn_worker_serve(int reply_fd)
 {
     enum { FIRST = offsetof(hn_worker_request, n) };
     hn_worker_request req;
 
-    /* stdout carries replies alone: whatever else is printed goes to stderr */
-    reply_fd = dup(STDOUT_FILENO);
-    if (reply_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 71;
-    signal(SIGPIPE, SIG_IGN);
+    reply = reply_fd;
     signal(SIGABRT, on_abort);
     while (read_exact(&req, FIRST)) {
         if (req.magic != HN_WORKER_MAGIC || req.rev != HN_WORKER_REV) return HN_WORKER_FOREIGN;

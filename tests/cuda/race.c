@@ -1,0 +1,154 @@
+/* Candidates raced on a simulated GPU, in a worker process: what is timed, and what becomes of those that fault, hang or crash. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../build/run_graph.h"
+#include "harness.h"
+#include "simulate.h"
+
+/* timing_cache: NULL: none. */
+static hn_build_report race(hn_test *t, const char *text, const char *route, int64_t timeout_ns, const char *timing_cache)
+{
+    hn_diag dg = { 0 };
+    hn_target g;
+    hn_graph *graph;
+    hn_route parsed = { 0 };
+    hn_build_report r;
+    void *data = NULL;
+    size_t bytes = 0;
+    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
+    CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
+    CHECK_OK(hn_route_parse(t->arena, route, &parsed, &dg), &dg);
+    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .route = &parsed, .measure = true,
+                              .candidate_timeout_ns = timeout_ns, .timing_cache = timing_cache,
+                              .cache_dir = getenv("HONE_CACHE_DIR") };
+    CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), &dg);
+    free(data);
+    return r;
+}
+
+static int n_timed(const hn_build_report *r)
+{
+    int n = 0;
+    for (int i = 0; i < r->region[0].n_candidate; i++) n += r->region[0].candidate[i].measured_ns > 0;
+    return n;
+}
+
+/* Candidates that are out for a reason that holds the text. */
+static int n_out(const hn_build_report *r, const char *text)
+{
+    int n = 0;
+    for (int i = 0; i < r->region[0].n_candidate; i++) {
+        const char *reason = r->region[0].candidate[i].reason;
+        n += reason && strstr(reason, text);
+    }
+    return n;
+}
+
+TEST(race_candidates_are_timed)
+{
+    hn_simulate(/* libraries= */ false);
+    const hn_build_report r = race(t, "in x f32[3,20]\na = softmax(x) {axis=1}\nout a", "-core:opt_level=1", 0, NULL);
+    CHECK_EQ(n_timed(&r), 2);
+    CHECK(r.region[0].measured);
+    CHECK_EQ(hn_sim_counts()->launches, 0); /* of this process */
+}
+
+/* ---- libraries ---- */
+TEST(race_proposals_of_a_library)
+{
+    hn_simulate(/* libraries= */ true);
+    const hn_build_report r = race(t, "in x f16[8,64]  const w f16[64,32]\ny = matmul(x, w)\nout y", "-tactic:matrix_units=0", 0, NULL);
+    CHECK_EQ(n_timed(&r), 3);
+    CHECK(n_out(&r, "no such algorithm") > 0); /* fewer are proposed than asked for */
+}
+
+/* Operands of a race lie as planned ones do: no proposal that runs is refused. */
+TEST(race_calls_with_a_kernel_behind)
+{
+    hn_simulate(/* libraries= */ true);
+    const hn_build_report r = race(t, "in x f16[1,96]  const w f16[96,130]  const b f16[130]\nm = matmul(x, w)  a = add(m, b)  y = sigmoid(a)\n"
+                                      "out y", "-tactic:matrix_units=0", 0, NULL);
+    CHECK(n_timed(&r) >= 3);
+    CHECK_EQ(n_out(&r, "refused"), 0);
+}
+
+TEST(race_a_proposal_that_does_not_run_is_out)
+{
+    hn_simulate(/* libraries= */ true);
+    const hn_build_report r = race(t, "in x f16[8,64]  const w f16[64,33]\ny = matmul(x, w)\nout y", "-tactic:matrix_units=0", 0, NULL);
+    CHECK_EQ(n_out(&r, "refused"), 1);
+    CHECK_EQ(n_timed(&r), 2);
+}
+
+/* ---- accidents ---- */
+#define PRODUCT "in x f16[40,64]  const w f16[64,96]\ny = matmul(x, w)\nout y"
+
+/* Kernels of 128 threads meet it, others do not: those are timed, and one of them is taken. */
+static void with_accident(hn_test *t, const char *what, const char *reason, int64_t timeout_ns)
+{
+    hn_simulate(/* libraries= */ false);
+    CHECK(setenv("HONE_SIM_ACCIDENT", what, 1) == 0);
+    const hn_build_report r = race(t, PRODUCT, "-core:opt_level=2", timeout_ns, NULL);
+    CHECK(n_out(&r, reason) > 0);
+    CHECK(n_timed(&r) > 0);
+    CHECK(r.region[0].measured);
+    CHECK_EQ(n_out(&r, reason) + n_timed(&r), 4);
+    CHECK(unsetenv("HONE_SIM_ACCIDENT") == 0);
+    hn_check_graph(PRODUCT, &(hn_run_opts){ .target = "sm_90a", .tol = 3e-3 }); /* this process's own context lives */
+}
+
+TEST(race_a_candidate_that_faults_is_out)
+{
+    with_accident(t, "fault:128", "crashed: the GPU failed while running kernels: an illegal memory access", 0);
+}
+
+TEST(race_a_candidate_that_crashes_is_out)
+{
+    with_accident(t, "crash:128", "crashed: its process ended, signal 6", 0);
+}
+
+TEST(race_a_candidate_that_hangs_is_out)
+{
+    with_accident(t, "hang:128", "timed out", /* timeout_ns= */ 4000000000);
+}
+
+/* Nothing is left to take: the error says what became of one of them. */
+TEST(race_without_a_survivor)
+{
+    hn_diag dg = { 0 };
+    hn_target g;
+    hn_graph *graph;
+    hn_build_report r;
+    void *data;
+    size_t bytes;
+    hn_simulate(/* libraries= */ false);
+    CHECK(setenv("HONE_SIM_ACCIDENT", "crash:256", 1) == 0);
+    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
+    CHECK_OK(hn_parse(t->arena, "in x f32[3000]\ny = exp(x)\nout y", &graph, &dg), &dg);
+    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .measure = true, .cache_dir = getenv("HONE_CACHE_DIR") };
+    CHECK_ERR(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), HONE_E_CRASH, &dg, "signal 6");
+    CHECK(unsetenv("HONE_SIM_ACCIDENT") == 0);
+}
+
+/* Failures are remembered like times: the next build neither meets them again nor chooses otherwise. */
+TEST(race_failures_are_remembered)
+{
+    char dir[] = "/tmp/hone_race_XXXXXX";
+    hn_simulate(/* libraries= */ false);
+    CHECK(mkdtemp(dir));
+    const char *cache = hn_arena_printf(t->arena, "%s/timing", dir);
+    CHECK(setenv("HONE_SIM_ACCIDENT", "fault:128", 1) == 0);
+    hn_build_report r = race(t, PRODUCT, "-core:opt_level=2", 0, cache);
+    const int failed = n_out(&r, "crashed");
+    const char *won = r.region[0].tactic;
+    CHECK(failed > 0);
+    CHECK(unsetenv("HONE_SIM_ACCIDENT") == 0);
+    r = race(t, PRODUCT, "-core:opt_level=2", 0, cache);
+    CHECK_EQ(n_out(&r, "earlier build"), failed);
+    CHECK_EQ(r.timings_measured, 0);
+    CHECK_STR(r.region[0].tactic, won);
+    remove(cache);
+    remove(dir);
+}
