@@ -1,10 +1,12 @@
 """What other tools make of an exported file: quantisers, optimisers, simplifiers, half precision."""
 
 
-def source(net, folder):
-    """The file that tools start from: with open shapes where an exporter left them open."""
-    other = {"script": "dynamo", "dynamo": "script"}[net.tools_from]
-    for v in (f"{e}-{s}" for s in ("dynamic", "static") for e in (net.tools_from, other)):
+def source(net, folder, tool=""):
+    """The file that a tool starts from: with open shapes where an exporter left them open."""
+    # The optimiser looks for what the TorchScript exporter writes of gpt2.
+    first = "script" if net.name == "gpt2" and tool in ("transformer", "gpu") else net.tools_from
+    other = {"script": "dynamo", "dynamo": "script"}[first]
+    for v in (f"{e}-{s}" for s in ("dynamic", "static") for e in (first, other)):
         if (folder / f"{v}.onnx").exists():
             return folder / f"{v}.onnx"
     raise FileNotFoundError(f"no exporter took {net.name}")
@@ -64,14 +66,34 @@ def blocks(fmt):
     return tool
 
 
-# What ONNX Runtime's optimiser calls the kinds of model it knows.
-KINDS = {"bert": "bert", "roberta": "bert", "bart": "bart", "vit": "vit", "gpt2": "gpt2"}
+# What ONNX Runtime's optimiser calls the kinds of model it knows, where that is not the net's own name.
+KINDS = {"roberta": "bert", "distilbert": "bert", "albert": "bert", "electra": "bert", "mpnet": "bert", "hf_vit": "vit", "deit": "vit",
+         "hf_swin": "swin", "whisper": "bart", "marian": "bart", "wav2vec2": "bert", "llama": "qwen3", "mistral": "qwen3"}
+
+
+def optimised(net, src):
+    from onnxruntime.transformers import optimizer
+    # use_gpu: the kernels of its GPU build may be chosen; nothing is run.
+    return optimizer.optimize_model(str(src), model_type=KINDS.get(net.name, net.name), num_heads=4, hidden_size=64, opt_level=0,
+                                    use_gpu=True)
 
 
 def transformer(net, src, dst):
-    from onnxruntime.transformers import optimizer
-    m = optimizer.optimize_model(str(src), model_type=KINDS[net.name], num_heads=4, hidden_size=64, opt_level=0)
+    optimised(net, src).save_model_to_file(str(dst), use_external_data_format=False)
+
+
+def gpu(net, src, dst):
+    """As its guide says for GPUs: fused, then in halves."""
+    m = optimised(net, src)
+    m.convert_float_to_float16(keep_io_types=True)
     m.save_model_to_file(str(dst), use_external_data_format=False)
+
+
+def ort_half(net, src, dst):
+    """The halving of ONNX Runtime's own tools, which know more ops than onnxconverter-common."""
+    import onnx
+    from onnxruntime.transformers import float16
+    onnx.save(float16.convert_float_to_float16(onnx.load(src), keep_io_types=True), str(dst))
 
 
 def half(net, src, dst):
@@ -96,4 +118,4 @@ def slim(net, src, dst):
 
 
 TOOLS = {"qdq": qdq, "qoperator": qoperator, "dynamic": dynamic, "nbits": blocks("QOperator"), "nbits_qdq": blocks("QDQ"),
-         "transformer": transformer, "fp16": half, "sim": sim, "slim": slim}
+         "transformer": transformer, "gpu": gpu, "fp16": half, "ort_fp16": ort_half, "sim": sim, "slim": slim}

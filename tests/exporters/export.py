@@ -2,7 +2,8 @@
 
     export.py FOLDER NET [VARIANT ...]
 
-A variant is EXPORTER-SHAPES, "script-dynamic", or a tool of derive.py. What an exporter refuses leaves VARIANT.refused with the
+A variant is EXPORTER-SHAPES, "script-dynamic"; the same with another opset, "opset13", or with every axis of every input left open,
+"loose"; or a tool of derive.py. What an exporter refuses leaves VARIANT.refused with the
 reason: that is no fault of ours, but the table says it.
 """
 
@@ -20,6 +21,8 @@ import nets  # noqa: E402
 
 DEBIAN_OPSET = 16
 DYNAMO_OPSET = 20
+SCRIPT_MAX_OPSET = 20
+FUSED_ATTENTION_OPSET = 14 # the first by which the TorchScript exporter writes torch's fused attention
 
 
 def arguments(torch, net, size):
@@ -34,9 +37,9 @@ def open_shapes(torch, axes, names, lenient):
                  for n in names)
 
 
-def to_onnx_new(torch, net, module, args, path, shapes):
-    torch.onnx.export(module, args, str(path), dynamo=True, opset_version=max(net.opset, DYNAMO_OPSET), input_names=list(net.inputs),
-                      dynamic_shapes=shapes, external_data=False, verbose=False)
+def to_onnx_new(torch, net, module, args, path, shapes, opset):
+    torch.onnx.export(module, args, str(path), dynamo=True, opset_version=opset or max(net.opset, DYNAMO_OPSET),
+                      input_names=list(net.inputs), dynamic_shapes=shapes, external_data=False, verbose=False)
 
 
 def fixed_symbols(net, path):
@@ -47,35 +50,47 @@ def fixed_symbols(net, path):
             if inputs[name][i].dim_value > 0 and "+" not in s}
 
 
-def to_onnx(torch, net, module, exporter, dynamic, path):
+def to_onnx(torch, net, module, exporter, axes, path, opset=None):
     # The new exporter takes an extent of 1 for a constant, whatever it is told.
-    args = arguments(torch, net, net.sizes[-1 if exporter == "dynamo" and dynamic else 0])
-    names, axes = list(net.inputs), net.dynamic_axes() if dynamic else {}
+    args = arguments(torch, net, net.sizes[-1 if exporter == "dynamo" and axes else 0])
+    names = list(net.inputs)
     if exporter == "dynamo":
         try:
-            to_onnx_new(torch, net, module, args, path, open_shapes(torch, axes, names, False) if dynamic else None)
+            to_onnx_new(torch, net, module, args, path, open_shapes(torch, axes, names, False) if axes else None, opset)
         except torch.onnx.errors.OnnxExporterError:
-            if not dynamic:
+            if not axes:
                 raise
-            to_onnx_new(torch, net, module, args, path, open_shapes(torch, axes, names, True))
+            to_onnx_new(torch, net, module, args, path, open_shapes(torch, axes, names, True), opset)
         return
     how = {"dynamo": False} if exporter == "script" else {}
-    torch.onnx.export(module, args, str(path), opset_version=DEBIAN_OPSET if exporter == "debian" else net.opset, input_names=names,
-                      dynamic_axes={n: {i: s.replace("+", "_") for i, s in d.items()} for n, d in axes.items()}, **how)
+    torch.onnx.export(module, args, str(path), opset_version=DEBIAN_OPSET if exporter == "debian" else opset or net.opset,
+                      input_names=names, dynamic_axes={n: {i: s.replace("+", "_") for i, s in d.items()} for n, d in axes.items()}, **how)
+
+
+def how(net, variant):
+    """(exporter, open axes, opset if it is not the exporter's own) of a variant."""
+    if variant == "loose":
+        return "script", net.every_axis(), None
+    if variant.startswith("opset"):
+        opset = int(variant[len("opset"):])
+        return "script" if net.script and opset <= SCRIPT_MAX_OPSET else "dynamo", net.dynamic_axes(), opset
+    exporter, _, shapes = variant.partition("-")
+    return exporter, net.dynamic_axes() if shapes == "dynamic" else {}, None
 
 
 def make(net, variant, folder, part):
     import derive
-    exporter, _, shapes = variant.partition("-")
-    if exporter in derive.TOOLS:
-        derive.TOOLS[exporter](net, derive.source(net, folder), part)
+    if variant in derive.TOOLS:
+        derive.TOOLS[variant](net, derive.source(net, folder, variant), part)
         return
     import torch
     torch.set_num_threads(1)
     if hasattr(torch.backends, "mha"): # one op of torch's own that neither exporter knows
         torch.backends.mha.set_fastpath_enabled(False)
+    exporter, axes, opset = how(net, variant)
+    nets.plain_attention = opset is not None and opset < FUSED_ATTENTION_OPSET
     with torch.set_grad_enabled(exporter == "debian"): # whose torch leaves that op only where gradients are wanted
-        to_onnx(torch, net, nets.build(torch, net), exporter, shapes == "dynamic", part)
+        to_onnx(torch, net, nets.build(torch, net), exporter, axes, part, opset)
 
 
 def reason_of(error):
@@ -99,7 +114,7 @@ def one(net, variant, folder):
         refused.write_text(f"{type(e).__name__}: {reason_of(e)}\n")
         return
     refused.unlink(missing_ok=True)
-    if variant.endswith("-dynamic"):
+    if nets.has_open_shapes(variant):
         (folder / f"{variant}.fixed.json").write_text(json.dumps(fixed_symbols(net, part)))
     os.replace(part, final)
 

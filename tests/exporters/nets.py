@@ -8,6 +8,9 @@ import dataclasses
 import importlib
 import zlib
 
+# Of a net that is exported once more by other opsets than the exporters' own.
+OPSETS = ("opset9", "opset11", "opset13", "opset21", "opset23")
+plain_attention = False # whether nets are to be made without torch's fused attention
 LIBRARIES = ("own", "torchvision", "transformers", "timm")
 
 
@@ -46,12 +49,21 @@ class Net:
                 out[name] = axes
         return out
 
+    def every_axis(self):
+        """The same of all axes, fixed ones too."""
+        return {name: {i: f"{name}_{i}" for i in range(len(dims_of(text)))} for name, text in self.inputs.items() if dims_of(text)}
+
     def feeds(self, size, run=0):
         """Seeded arrays of one size."""
         import models
         import numpy as np
         return {n: models._fill(np, with_dims(text, size), zlib.crc32(f"{self.name}/{n}/{run}".encode()))
                 for n, text in self.inputs.items()}
+
+
+def has_open_shapes(variant):
+    """Whether the exporter was told to leave sizes open (tools leave what they find)."""
+    return variant.endswith("-dynamic") or variant == "loose" or variant.startswith("opset")
 
 
 def dims_of(text):

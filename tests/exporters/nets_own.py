@@ -1,6 +1,6 @@
 """Networks written out here: recurrent, generative, audio, graphs; what the libraries do not hold."""
 
-from nets import Library
+from nets import OPSETS, Library
 
 lib = Library("own")
 
@@ -10,7 +10,7 @@ IMAGES = ({"batch": 1, "height": 32, "width": 32}, {"batch": 2, "height": 48, "w
 
 
 def recurrent(name, **options):
-    @lib.net(name, SIGNAL, SEQUENCES, debian=True, derive=("dynamic",) if name == "lstm" else ())
+    @lib.net(name, SIGNAL, SEQUENCES, debian=True, derive=("dynamic", *OPSETS, "loose") if name == "lstm" else ())
     def make():
         import torch
 
@@ -31,7 +31,7 @@ recurrent("gru", bidirectional=True)
 recurrent("rnn")
 
 
-@lib.net("unet", {"x": "f32[batch,3,height,width] image"}, IMAGES, debian=True, derive=("qdq", "sim", "slim"))
+@lib.net("unet", {"x": "f32[batch,3,height,width] image"}, IMAGES, debian=True, derive=("qdq", "sim", "slim", "ort_fp16", *OPSETS, "loose"))
 def unet():
     import torch
     from torch import nn
@@ -66,7 +66,7 @@ def transformer():
     return torch.nn.Transformer(32, 4, 2, 2, 64, batch_first=True, norm_first=True)
 
 
-@lib.net("upscaler", {"x": "f32[batch,1,height,width] image"}, IMAGES, debian=True)
+@lib.net("upscaler", {"x": "f32[batch,1,height,width] image"}, IMAGES, debian=True, derive=("ort_fp16", *OPSETS, "loose"))
 def upscaler():
     """Sub-pixel convolution beside a bicubic picture."""
     import torch

@@ -1,6 +1,7 @@
 """transformers: encoders, decoders with and without cache, encoder-decoders, speech, vision, state spaces."""
 
-from nets import Library
+import nets
+from nets import OPSETS, Library
 
 lib = Library("transformers")
 
@@ -37,6 +38,8 @@ def model_of(model, config, options):
     settings = getattr(transformers, config)(**options)
     if hasattr(settings, "num_local_experts"):
         settings._experts_implementation = "batched_mm" # the loop over those that were hit depends on data
+    if nets.plain_attention:
+        return make(settings, attn_implementation="eager")
     try:
         return make(settings, attn_implementation="sdpa")
     except ValueError:
@@ -50,12 +53,12 @@ def encoder(name, model, config, derive=(), **options):
     lib.add(name, make, ENCODER, SEQUENCES, derive=derive)
 
 
-encoder("bert", "BertForSequenceClassification", "BertConfig", derive=("dynamic", "qdq", "transformer", "slim", "sim", "fp16"))
-encoder("roberta", "RobertaForTokenClassification", "RobertaConfig", derive=("transformer",))
+encoder("bert", "BertForSequenceClassification", "BertConfig", derive=("dynamic", "qdq", "transformer", "gpu", "slim", "sim", "fp16", *OPSETS, "loose"))
+encoder("roberta", "RobertaForTokenClassification", "RobertaConfig", derive=("transformer", "gpu"))
 encoder("distilbert", "DistilBertForMaskedLM", "DistilBertConfig", dim=64, n_layers=2, n_heads=4, hidden_dim=128, vocab_size=100,
-        derive=("dynamic",))
-encoder("albert", "AlbertForQuestionAnswering", "AlbertConfig", embedding_size=32)
-encoder("electra", "ElectraForPreTraining", "ElectraConfig", embedding_size=32)
+        derive=("dynamic", "transformer", "gpu"))
+encoder("albert", "AlbertForQuestionAnswering", "AlbertConfig", embedding_size=32, derive=("gpu",))
+encoder("electra", "ElectraForPreTraining", "ElectraConfig", embedding_size=32, derive=("gpu", "ort_fp16"))
 encoder("mpnet", "MPNetModel", "MPNetConfig")
 encoder("deberta_v2", "DebertaV2Model", "DebertaV2Config", relative_attention=True, pos_att_type=["p2c", "c2p"],
         position_buckets=8, max_relative_positions=16, share_att_key=True, norm_rel_ebd="layer_norm")
@@ -87,18 +90,25 @@ def decode(m, input_ids, attention_mask, past_key_0, past_value_0, past_key_1, p
     return (out.logits, kept.layers[0].keys, kept.layers[0].values, kept.layers[1].keys, kept.layers[1].values)
 
 
-decoder("gpt2", "GPT2LMHeadModel", "GPT2Config", n_embd=64, n_layer=2, n_head=4, n_positions=64, derive=("dynamic", "fp16"))
-decoder("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig")
-decoder("opt", "OPTForCausalLM", "OPTConfig", ffn_dim=128, word_embed_proj_dim=64, max_position_embeddings=64)
-decoder("llama", "LlamaForCausalLM", "LlamaConfig", kv_heads=2, num_key_value_heads=2, derive=("nbits", "nbits_qdq", "dynamic", "fp16"))
-decoder("mistral", "MistralForCausalLM", "MistralConfig", kv_heads=2, num_key_value_heads=2, sliding_window=None)
-decoder("qwen2", "Qwen2ForCausalLM", "Qwen2Config", kv_heads=2, num_key_value_heads=2)
-decoder("qwen3", "Qwen3ForCausalLM", "Qwen3Config", kv_heads=2, num_key_value_heads=2, head_dim=16)
-decoder("gemma", "GemmaForCausalLM", "GemmaConfig", kv_heads=1, num_key_value_heads=1, head_dim=16)
+decoder("gpt2", "GPT2LMHeadModel", "GPT2Config", n_embd=64, n_layer=2, n_head=4, n_positions=64,
+        derive=("dynamic", "ort_fp16", "transformer", "gpu", *OPSETS, "steps"))
+decoder("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", derive=("steps",))
+decoder("opt", "OPTForCausalLM", "OPTConfig", ffn_dim=128, word_embed_proj_dim=64, max_position_embeddings=64,
+        derive=("steps",))
+decoder("llama", "LlamaForCausalLM", "LlamaConfig", kv_heads=2, num_key_value_heads=2, 
+        derive=("nbits", "nbits_qdq", "dynamic", "ort_fp16", *OPSETS, "steps"))
+decoder("mistral", "MistralForCausalLM", "MistralConfig", kv_heads=2, num_key_value_heads=2, sliding_window=None,
+        derive=("steps",))
+decoder("qwen2", "Qwen2ForCausalLM", "Qwen2Config", kv_heads=2, num_key_value_heads=2, derive=("steps",))
+decoder("qwen3", "Qwen3ForCausalLM", "Qwen3Config", kv_heads=2, num_key_value_heads=2, head_dim=16,
+        derive=("transformer", "gpu", "steps"))
+decoder("gemma", "GemmaForCausalLM", "GemmaConfig", kv_heads=1, num_key_value_heads=1, head_dim=16,
+        derive=("steps",))
 decoder("gemma2", "Gemma2ForCausalLM", "Gemma2Config", kv_heads=2, num_key_value_heads=2, head_dim=16, query_pre_attn_scalar=16,
-        sliding_window=64, layer_types=["full_attention", "full_attention"])
-decoder("phi", "PhiForCausalLM", "PhiConfig")
-decoder("mixtral", "MixtralForCausalLM", "MixtralConfig", kv_heads=2, num_key_value_heads=2, num_local_experts=4)
+        sliding_window=64, layer_types=["full_attention", "full_attention"], derive=("steps",))
+decoder("phi", "PhiForCausalLM", "PhiConfig", derive=("steps",))
+decoder("mixtral", "MixtralForCausalLM", "MixtralConfig", kv_heads=2, num_key_value_heads=2, num_local_experts=4,
+        derive=("steps",))
 
 
 # ---- encoder and decoder ----
@@ -118,15 +128,15 @@ TWO_SIDED = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_a
              "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "vocab_size": 100, "max_position_embeddings": 64}
 
 pair("t5", "T5ForConditionalGeneration", "T5Config", d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, vocab_size=100,
-     derive=("dynamic", "slim"))
-pair("bart", "BartForConditionalGeneration", "BartConfig", **TWO_SIDED, derive=("transformer",))
+     derive=("dynamic", "slim", "transformer", *OPSETS))
+pair("bart", "BartForConditionalGeneration", "BartConfig", **TWO_SIDED, derive=("transformer", "gpu"))
 pair("marian", "MarianMTModel", "MarianConfig", pad_token_id=0, decoder_start_token_id=0, **TWO_SIDED)
 pair("pegasus", "PegasusForConditionalGeneration", "PegasusConfig", **TWO_SIDED)
 
 
 # ---- speech ----
 @lib.net("whisper", {"features": "f32[batch,16,40] normal(0, 1)", "decoder_input_ids": "i64[batch,out] int(3, 99)"},
-         ({"batch": 1, "out": 4}, {"batch": 2, "out": 7}), derive=("dynamic",))
+         ({"batch": 1, "out": 4}, {"batch": 2, "out": 7}), derive=("dynamic", "transformer"))
 def whisper():
     m = model_of("WhisperForConditionalGeneration", "WhisperConfig",
                  {**{k: v for k, v in TWO_SIDED.items() if k != "max_position_embeddings"}, "num_mel_bins": 16,
@@ -159,19 +169,19 @@ VISION = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "
           "patch_size": 16, "num_labels": 10}
 
 
-def vision(name, model, config, inputs=None, sizes=BATCHES, outputs=1, **options):
+def vision(name, model, config, outputs=1, derive=(), **options):
     def make():
         m = model_of(model, config, options)
         return wrap(m, lambda m, pixels: m(pixels, return_dict=False)[:outputs])
-    lib.add(name, make, inputs or PIXELS, sizes)
+    lib.add(name, make, PIXELS, BATCHES, derive=derive)
 
 
-vision("hf_vit", "ViTForImageClassification", "ViTConfig", **VISION)
+vision("hf_vit", "ViTForImageClassification", "ViTConfig", derive=("transformer", "gpu"), **VISION)
 vision("deit", "DeiTForImageClassification", "DeiTConfig", **VISION)
 vision("beit", "BeitForImageClassification", "BeitConfig", use_relative_position_bias=True, **VISION)
 vision("dinov2", "Dinov2Model", "Dinov2Config", **VISION)
 vision("hf_swin", "SwinForImageClassification", "SwinConfig", image_size=64, patch_size=4, embed_dim=24, depths=[2, 2],
-       num_heads=[2, 4], window_size=4, num_labels=10)
+       num_heads=[2, 4], window_size=4, num_labels=10, derive=("transformer", *OPSETS))
 vision("segformer", "SegformerForSemanticSegmentation", "SegformerConfig", num_encoder_blocks=4, depths=[1, 1, 1, 1],
        hidden_sizes=[16, 32, 32, 64], num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=32, num_labels=5)
 vision("mobilevit", "MobileViTForImageClassification", "MobileViTConfig", image_size=64, hidden_sizes=[32, 48, 64],

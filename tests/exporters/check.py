@@ -1,0 +1,208 @@
+"""How a file is judged: what an engine of it yields, against float64 evaluation and ONNX Runtime.
+
+A file passes when an engine of it yields, for each size of its open shapes,
+  - integers equal to float64's, floats with an error (relative L2 of the worst output, root of the mean square over the runs) of
+    at most 1.5 times ONNX Runtime's or what the file makes of one unit in the last place of its numbers (move.py), or 1e-6, and
+  - ONNX Runtime's outputs, of the optimised file or of the file as it is, within 1e-4 or twice what it makes of such a unit: the
+    float64 evaluation rests on our reading of the file, ONNX Runtime's does not.
+Sizes that ONNX Runtime refuses are left out as long as one is left: exporters write extents down that they were to leave open.
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import derive
+import peers
+
+HERE = pathlib.Path(__file__).resolve().parent
+CACHE = peers.CACHE / "exporters"
+FACTOR, FLOOR, AGREE = 1.5, 1e-6, 1e-4
+# How often a file's numbers are moved, and what it may then move by: more, and comparing shows nothing.
+DRAWS, CHAOS = 4, 0.25
+# Ops in which ONNX Runtime rounds to bytes what the file leaves in float32 (onnx-decisions.md, com.microsoft): eight bits over six
+# deviations are 7e-3 of a value each, here and at the next step.
+ROUNDS_INSIDE, INSIDE = {"DynamicQuantizeLSTM"}, 2e-2
+# Halves are noisy, and so are bins: more runs.
+NOISY, NOISY_RUNS = ("fp16", "ort_fp16", "gpu", "qdq", "qoperator", "dynamic"), 4
+# A prompt without a cache, then tokens, each with the caches that came out before.
+STEPS = (5, 1, 1, 2, 1, 1)
+
+
+def rms(values):
+    return (sum(v * v for v in values) / len(values)) ** 0.5
+
+
+def save(arrays, folder):
+    """{name: file} of arrays."""
+    import numpy as np
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for i, (name, a) in enumerate(arrays.items()):
+        files[name] = str(folder / f"input_{i}.npy")
+        np.save(files[name], a)
+    return files
+
+
+class File:
+    """A model file as ours.build and ours.cached_reference take it."""
+
+    def __init__(self, path, name):
+        self.path, self.name, self.dynamic = path, name, True
+
+
+def feeds_of(net, variant, work):
+    """[{input: file}] of all runs of a file."""
+    if net.library == "packages":
+        return [save(net.feeds({}), work / "in")]
+    import nets
+    of = derive.source(net, CACHE / net.name, variant).stem if variant in derive.TOOLS else variant
+    sizes = net.sizes if nets.has_open_shapes(of) else net.sizes[:1]
+    fixed = CACHE / net.name / f"{of}.fixed.json"
+    if fixed.exists():
+        sizes = [{**size, **json.loads(fixed.read_text())} for size in sizes]
+    count = max(net.runs, NOISY_RUNS) if variant in NOISY else net.runs
+    return [save(net.feeds(size, run), work / f"in_{i}_{run}") for i, size in enumerate(sizes) for run in range(count)]
+
+
+def answers(start, runs, folder):
+    """Outputs of a contestant for all runs; the second set of inputs and later ones change its shapes."""
+    import contest
+    out = []
+    with start(runs[0]) as c:
+        for i, files in enumerate(runs):
+            if i:
+                c.ask(cmd="inputs", files=files)
+            out.append(contest.load_outputs(c.ask(cmd="outputs", dir=str(folder / f"out_{i}"))))
+    return out
+
+
+def ort_answers(peer, path, runs, folder):
+    """ONNX Runtime's outputs of each run, None where it refuses, and what it says then."""
+    import contest
+
+    def ask(some, to):
+        return answers(lambda files: contest.start_peer(peer, path, 1, files), some, to)
+    try:
+        return ask(runs, folder), ""
+    except contest.ContestError as e:
+        out, says = [], str(e)
+    for i, files in enumerate(runs if len(runs) > 1 else []):
+        try:
+            out += ask([files], folder / str(i))
+        except contest.ContestError as e:
+            out.append(None)
+            says = str(e)
+    return out or [None] * len(runs), says
+
+
+def moved(path, runs, want, work):
+    """How far the float64 evaluation moves with the last places of the file's numbers and of its inputs; and the file's ops."""
+    import contest
+    import ours
+    errors = []
+    for seed in range(DRAWS):
+        to = work / f"moved_{seed}"
+        to.mkdir(parents=True, exist_ok=True)
+        given = [p for files in runs for p in files.values()]
+        subprocess.run([str(peers.python_of("exporters")), str(HERE / "move.py"), str(path), str(to), str(seed), *given], check=True,
+                       stdin=subprocess.DEVNULL)
+        for i, (files, w) in enumerate(zip(runs, want)):
+            there = {n: str(to / "_".join(pathlib.Path(p).parts[-2:])) for n, p in files.items()}
+            errors.append(contest.worst_error(ours.reference(File(to / "moved.onnx", "moved"), there, to / f"out_{i}"), w))
+        shutil.rmtree(to)
+    return rms(errors)
+
+
+def check(path, runs, work):
+    """{verdict, reason, err, ort, apart, moves} of one file."""
+    import contest
+    import ours
+    model, engine = File(path, path.stem), work / "engine.hone"
+    ort, says = ort_answers("ort", path, runs, work / "ort")
+    if any(ort):
+        runs, ort = [list(kept) for kept in zip(*[(r, o) for r, o in zip(runs, ort) if o])]
+    try:
+        ours.build(model, engine, 1, ["--opt-level", 0])
+        want = [ours.cached_reference(model, files, work) for files in runs]
+        got = answers(lambda files: contest.start_hone("hone", engine, 1, files), runs, work / "hone")
+    except (ours.HoneError, contest.ContestError) as e:
+        return {"verdict": "FAIL" if any(ort) else "skip", "reason": str(e)} | ({"refused": says} if says else {})
+    if not all(any(a.any() for a in w.values()) for w in want):
+        return {"verdict": "FAIL", "reason": "all outputs are zero or empty: this shows nothing"}
+    return judge(path, runs, work, want, got, ort if any(ort) else []) | ({"refused": says} if says else {})
+
+
+def judge(path, runs, work, want, got, ort):
+    import contest
+
+    def off(some, of):
+        return rms([contest.worst_error(s, o) for s, o in zip(some, of)])
+    r = {"verdict": "ok", "reason": "", "err": off(got, want)}
+    if ort:
+        r |= {"ort": off(ort, want), "apart": off(got, ort)}
+    if r["err"] <= max(FLOOR, FACTOR * r.get("ort", 0)) and r.get("apart", 0) <= AGREE:
+        return r
+    plain, _ = ort_answers("ort_plain", path, runs, work / "plain")
+    if ort and all(plain):
+        r["apart"] = min(r["apart"], off(got, plain))
+    r["moves"] = moved(path, runs, want, work)
+    near = max(AGREE, 2 * r["moves"], INSIDE if ROUNDS_INSIDE & ops_of(path) else 0)
+    if r["moves"] > CHAOS:
+        r["reason"] = f"the last place of the file's numbers moves its outputs by {r['moves']:.1e}: this shows nothing"
+    elif r["err"] > max(FLOOR, FACTOR * max(r.get("ort", 0), r["moves"])):
+        r["reason"] = f"error {r['err']:.1e}, ONNX Runtime's {r.get('ort', 0):.1e}, a last place's {r['moves']:.1e}"
+    elif r.get("apart", 0) > near:
+        r["reason"] = f"{r['apart']:.1e} from ONNX Runtime, {near:.1e} allowed"
+    return r | ({"verdict": "FAIL"} if r["reason"] else {})
+
+
+def ops_of(path):
+    """The kinds of nodes in a file, as far as the file's text shows them."""
+    text = path.read_bytes()
+    return {op for op in ROUNDS_INSIDE if op.encode() in text}
+
+
+# ---- decoders, step by step ----
+def chain(net, ask, folder):
+    """[(input files, outputs)] of a decoder's steps; ask(files, step) -> outputs. What comes out as caches goes in again."""
+    import numpy as np
+    out, cache, past = [], {}, 0
+    for i, seq in enumerate(STEPS):
+        files = save(net.feeds({"batch": 2, "seq": seq, "past": past}, i) | cache, folder / f"in_{i}")
+        out.append((files, ask(files, i)))
+        kept = list(out[-1][1].values())[1:]
+        cache = {n: a.astype(np.float32) for n, a in zip([n for n in net.inputs if n.startswith("past_")], kept)}
+        past += seq
+    return out
+
+
+def chain_of(net, start, folder):
+    """The same of a contestant."""
+    import contest
+    running = []
+
+    def ask(files, i):
+        if running:
+            running[0].ask(cmd="inputs", files=files)
+        else:
+            running.append(start(files))
+        return contest.load_outputs(running[0].ask(cmd="outputs", dir=str(folder / f"out_{i}")))
+    try:
+        return chain(net, ask, folder)
+    finally:
+        for c in running:
+            c.close()
+
+
+def check_steps(net, path, work):
+    """A decoder whose caches are fed back: each step against the same step of float64's own chain and of ONNX Runtime's."""
+    import contest
+    import ours
+    model, engine = File(path, path.stem), work / "engine.hone"
+    ours.build(model, engine, 1, ["--opt-level", 0])
+    want = chain(net, lambda files, i: ours.cached_reference(model, files, work), work / "float64")
+    got = chain_of(net, lambda files: contest.start_hone("hone", engine, 1, files), work / "hone")
+    ort = chain_of(net, lambda files: contest.start_peer("ort", path, 1, files), work / "ort")
+    return judge(path, [files for files, _ in want], work, *([o for _, o in c] for c in (want, got, ort)))
