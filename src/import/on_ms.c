@@ -95,16 +95,29 @@ hone_status hn_im_on_ms_fused_gemm(hn_im_call *c)
     return hn_im_done(c, activate(c, c->out[0]));
 }
 
+/* The first axis, which is a row's, moved behind the batch's: [m, batch..., k] as [batch..., m, k]. */
+static hn_value *rows_inside(hn_im_call *c, hn_value *x)
+{
+    int64_t perm[HN_MAX_RANK];
+    const int rank = x->type.rank;
+    if (rank < 3) return x;
+    for (int i = 0; i < rank; i++)
+        perm[i] = i < rank - 2 ? i + 1 : i == rank - 2 ? 0 : i;
+    return hn_transpose(c->b, x, perm);
+}
+
+/* arg 1: with an activation. */
 hone_status hn_im_on_ms_fused_matmul(hn_im_call *c)
 {
     const bool ta = hn_im_i(c, "transA", 0) != 0, tb = hn_im_i(c, "transB", 0) != 0;
     const double alpha = hn_im_f(c, "alpha", 1);
-    if (hn_im_i(c, "transBatchA", 0) || hn_im_i(c, "transBatchB", 0))
-        return hn_im_refuse(c, "transBatchA and transBatchB are not supported");
-    hn_value *a = c->in[0], *b = c->in[1];
+    hn_value *a = hn_im_i(c, "transBatchA", 0) ? rows_inside(c, c->in[0]) : c->in[0];
+    hn_value *b = hn_im_i(c, "transBatchB", 0) ? rows_inside(c, c->in[1]) : c->in[1];
+    if (!a || !b) return c->b->status;
     const bool vectors = a->type.rank < 2 || b->type.rank < 2;
     hn_value *y = vectors ? hn_im_matmul_numpy(c, a, b) : hn_im_matmul(c, a, b, ta, tb);
-    return hn_im_done(c, hn_im_scale(c, y, alpha));
+    y = hn_im_scale(c, y, alpha);
+    return hn_im_done(c, y && c->entry->arg ? activate(c, y) : y);
 }
 
 /* ---- normalisation ---- */
@@ -319,6 +332,23 @@ static hn_value *packed_rows(hn_im_call *c, hn_value *v, hn_dtype t, int64_t row
     return r && padded != n ? hn_slice(c->b, r, 1, 0, n) : r;
 }
 
+/*
+ * Weights [n,k] whose columns are not of the block where they stand (group [k]: the block of each), or whose zero points are floats:
+ * (w - zero) * scale, each looked up by column.
+ */
+static hn_value *columns_widened(hn_im_call *c, hn_value *w, hn_value *scale, hn_value *zero, hn_value *group, int64_t bits, int64_t block)
+{
+    if (!w || !scale) return NULL;
+    const hn_dtype t = scale->type.dtype;
+    const hn_dim columns = w->type.dim[1];
+    hn_value *at = group ? hn_im_i64(c, group)
+                         : hn_im_binary(c, HN_OP_div, hn_im_iota(c, HN_I64, 1, &columns, 0), hn_const_i(c->b, HN_I64, block));
+    if (group && group->type.dim[0] != columns) w = hn_slice(c->b, w, 1, 0, group->type.dim[0]);
+    hn_value *z = zero ? hn_im_gather(c, hn_cast(c->b, zero, t), at, 1) : hn_const_f(c->b, t, (double)((int64_t)1 << (bits - 1)));
+    hn_value *from = hn_im_binary(c, HN_OP_sub, hn_cast(c->b, w, t), z);
+    return hn_im_binary(c, HN_OP_mul, from, hn_im_gather(c, scale, at, 1));
+}
+
 /* y = a dequantize(B)^T: B [n, blocks, block * bits / 8], least bits first. */
 hone_status hn_im_on_ms_matmul_nbits(hn_im_call *c)
 {
@@ -328,15 +358,19 @@ hone_status hn_im_on_ms_matmul_nbits(hn_im_call *c)
     hn_im_ignore(c, "accuracy_level");
     const hn_dtype t = bits == 2 ? HN_U2 : bits == 4 ? HN_U4 : bits == 8 ? HN_U8 : HN_NONE;
     if (t == HN_NONE) return hn_im_refuse(c, "weights of %" PRId64 " bits are not supported", bits);
-    if (hn_im_in(c, 4)) return hn_im_refuse(c, "a group index is not supported");
     if (k < 1 || n < 1 || block < 8 || block > 1 << 20)
         return HN_IM_RAISE(c, HONE_E_MODEL, "K, N or block_size is missing");
     const int64_t blocks = (k + block - 1) / block;
     hn_value *w = recast_const(c, c->in[1], t, 2, (hn_dim[]){ n, blocks * block });
     HN_TRY(c->dg->code);
-    hn_value *scale = hn_reshape(c->b, c->in[2], 2, (hn_dim[]){ n, blocks });
-    if (zero && zero->type.dtype != HN_U8)
-        return hn_im_refuse(c, "zero points of type %s are not supported", hn_dtype_name(zero->type.dtype));
+    hn_value *scale = hn_reshape(c->b, c->in[2], 2, (hn_dim[]){ n, blocks }), *group = hn_im_in(c, 4);
+    if (group || (zero && zero->type.dtype != HN_U8)) {
+        zero = !zero ? NULL : zero->type.dtype == HN_U8 ? packed_rows(c, zero, t, n, blocks) : hn_reshape(c->b, zero, 2, (hn_dim[]){ n, blocks });
+        HN_TRY(c->dg->code);
+        w = columns_widened(c, w, scale, zero, group, bits, block);
+        if (w && w->type.dim[1] != k) w = hn_slice(c->b, w, 1, 0, k);
+        return hn_im_done(c, add_if(c, hn_im_matmul(c, c->in[0], w, false, true), bias));
+    }
     zero = zero ? packed_rows(c, zero, t, n, blocks)
                 : hn_im_fill(c, hn_const_i(c->b, t, (int64_t)1 << (bits - 1)), 2, (hn_dim[]){ n, blocks });
     HN_TRY(c->dg->code);

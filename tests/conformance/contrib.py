@@ -10,6 +10,7 @@ import argparse
 import pathlib
 import shutil
 import sys
+import zlib
 
 import numpy as np
 import onnx
@@ -352,6 +353,272 @@ def multi_head_packed_keys(r):
     return Model("MultiHeadAttention", [q, x], want=[merged(y)], num_heads=2)
 
 
+# ---- batches without their padding ----
+COUNTS, LONGEST = np.array([1, 3, 4], np.int32), 4
+
+
+def token_offset():
+    own = np.arange(LONGEST)[None] < COUNTS[:, None]
+    rows = np.arange(own.size).reshape(own.shape)
+    return np.concatenate([rows[own], rows[~own]]).reshape(own.shape).astype(np.int32), rows[own]
+
+
+def begins():
+    return np.concatenate([[0], np.cumsum(COUNTS)]).astype(np.int32)
+
+
+@case
+def remove_padding(r):
+    x, (offset, rows) = floats(r, 3, LONGEST, 6), token_offset()
+    return Model("RemovePadding", [x, COUNTS], ("y", "offset", "begins", "longest"),
+                 want=[x.reshape(-1, 6)[rows], offset, begins(), np.array([4], np.int32)])
+
+
+@case
+def restore_padding(r):
+    offset, rows = token_offset()
+    x, y = floats(r, len(rows), 6), np.zeros((3 * LONGEST, 6), np.float32)
+    y[rows] = x
+    return Model("RestorePadding", [x, offset], want=[y.reshape(3, LONGEST, 6)])
+
+
+def attend_texts(q, k, v, heads, bias=None):
+    """Each text by itself; packed [n, heads * d]."""
+    out, at = [], begins()
+    for i, n in enumerate(COUNTS):
+        parts = [x[at[i]:at[i + 1]].reshape(n, heads, -1).transpose(1, 0, 2) for x in (q, k, v)]
+        out.append(attend(*parts, bias=0.0 if bias is None else bias[i % len(bias), :, :n, :n]).transpose(1, 0, 2).reshape(n, -1))
+    return np.concatenate(out).astype(np.float32)
+
+
+@case
+def packed_attention(r):
+    offset, rows = token_offset()
+    x, w, b, bias = floats(r, len(rows), 6), floats(r, 6, 24) * 0.4, floats(r, 24), floats(r, 1, 2, LONGEST, LONGEST)
+    qkv = x.astype(np.float64) @ w + b
+    return Model("PackedAttention", [x, Const(w), Const(b), offset, begins(), bias],
+                 want=[attend_texts(*np.split(qkv, 3, -1), 2, bias)], num_heads=2)
+
+
+@case
+def packed_multi_head_attention(r):
+    offset, rows = token_offset()
+    q, k, v, b = floats(r, len(rows), 8), floats(r, len(rows), 8), floats(r, len(rows), 12), floats(r, 28)
+    return Model("PackedMultiHeadAttention", [q, k, v, Const(b), offset, begins()],
+                 want=[attend_texts(q + b[:8], k + b[8:16], v + b[16:], 2)], num_heads=2)
+
+
+@case
+def packed_multi_head_attention_in_one(r):
+    offset, rows = token_offset()
+    x = floats(r, len(rows), 2, 3, 4)
+    return Model("PackedMultiHeadAttention", [x, None, None, None, offset, begins()],
+                 want=[attend_texts(*(x[:, :, i].reshape(len(rows), 8) for i in range(3)), 2)], num_heads=2)
+
+
+@case
+def gated_relative_position_bias(r):
+    b, s, h, d = 2, 5, 3, 4
+    q, qb, pos, w = floats(r, b, s, h * d), floats(r, h * d), floats(r, 1, h, s, s), floats(r, d, 8)
+    bias, eco = floats(r, 8), floats(r, 1, h, 1, 1)
+    x = (q + qb).astype(np.float64).reshape(b, s, h, d).transpose(0, 2, 1, 3)
+    g = sigmoid((x @ w + bias).reshape(b, h, s, 2, 4).sum(-1))
+    y = (g[..., :1] * (g[..., 1:] * eco - 1) + 2) * pos
+    return Model("GatedRelativePositionBias", [q, qb, pos, Const(w), Const(bias), eco], want=[y.astype(np.float32)], num_heads=h)
+
+
+# ---- small sums ----
+@case
+def cdist(r):
+    return Model("CDist", [floats(r, 4, 6), floats(r, 5, 6)], metric="euclidean")
+
+
+@case
+def cdist_squared(r):
+    return Model("CDist", [floats(r, 4, 6), floats(r, 5, 6)], metric="sqeuclidean")
+
+
+def complex_mul(r, conj):
+    a, b = floats(r, 2, 3, 2), floats(r, 3, 2)
+    x, y = a[..., 0] + 1j * a[..., 1].astype(np.complex128), b[..., 0] + 1j * b[..., 1].astype(np.complex128)
+    z = x * (np.conj(y) if conj else y)
+    return Model("ComplexMulConj" if conj else "ComplexMul", [a, b], want=[np.stack([z.real, z.imag], -1).astype(np.float32)])
+
+
+@case
+def complex_product(r):
+    return complex_mul(r, False)
+
+
+@case
+def complex_product_conjugated(r):
+    return complex_mul(r, True)
+
+
+@case
+def rfft(r):
+    x = floats(r, 2, 3, 12)
+    z = np.fft.rfft(x.astype(np.float64))
+    return Model("Rfft", [x], want=[np.stack([z.real, z.imag], -1).astype(np.float32)], signal_ndim=1, normalized=0, onesided=1)
+
+
+@case
+def irfft(r):
+    z = np.fft.rfft(floats(r, 2, 3, 12).astype(np.float64))
+    x = np.stack([z.real, z.imag], -1).astype(np.float32)
+    y = np.fft.irfft(x[..., 0] + 1j * x[..., 1].astype(np.complex128))
+    return Model("Irfft", [x], want=[y.astype(np.float32)], signal_ndim=1, normalized=0, onesided=1)
+
+
+@case
+def expand_dims(r):
+    return Model("ExpandDims", [floats(r, 2, 3), Const(np.array(-2, np.int32))])
+
+
+@case
+def unfold(r):
+    return Model("UnfoldTensor", [floats(r, 2, 9, 3)], dim=1, size=4, step=2)
+
+
+@case
+def mul_integer(r):
+    a, b = r.integers(-128, 128, (3, 4), np.int8), r.integers(-128, 128, (4,), np.int8)
+    return Model("MulInteger", [a, Const(np.int8(3)), b, Const(np.int8(-7))], want=[(a.astype(np.int32) - 3) * (b.astype(np.int32) + 7)])
+
+
+@case
+def reduce_sum_integer(r):
+    x = r.integers(0, 256, (3, 4, 5), np.uint8)
+    return Model("ReduceSumInteger", [x], want=[x.astype(np.uint32).sum(1, keepdims=True, dtype=np.uint32)], axes=[1], keepdims=1)
+
+
+@case
+def matmul_integer16(r):
+    return Model("MatMulInteger16", [r.integers(-3000, 3000, (3, 5), np.int16), r.integers(-3000, 3000, (5, 4), np.int16)])
+
+
+def fused_matmul(r, a, b, **attrs):
+    return Model("FusedMatMul", [floats(r, *a), floats(r, *b)], **attrs)
+
+
+@case
+def fused_matmul_rows_outside(r):
+    return fused_matmul(r, (4, 2, 3, 5), (2, 3, 5, 6), transBatchA=1, alpha=0.5)
+
+
+@case
+def fused_matmul_both_outside(r):
+    return fused_matmul(r, (5, 2, 3, 4), (6, 2, 3, 5), transBatchA=1, transA=1, transBatchB=1, transB=1)
+
+
+@case
+def fused_matmul_activation(r):
+    a, b = floats(r, 3, 4), floats(r, 4, 5)
+    return Model("FusedMatMulActivation", [a, b], want=[np.maximum(a.astype(np.float64) @ b, 0).astype(np.float32)], activation="Relu")
+
+
+@case
+def all_finite(r):
+    x = floats(r, 2, 3)
+    x[1, 2] = np.inf
+    return Model("IsAllFinite", [floats(r, 4), x], want=[np.array(False)])
+
+
+@case
+def no_nan(r):
+    x = floats(r, 2, 3)
+    x[1, 2] = np.inf
+    return Model("IsAllFinite", [floats(r, 4), x], want=[np.array(True)], isnan_only=1)
+
+
+# ---- gates ----
+@case
+def swiglu(r):
+    gate, up = floats(r, 2, 3, 8) * 3, floats(r, 2, 3, 8) * 3
+    g, u = np.minimum(gate, 2.5).astype(np.float64), np.clip(up, -2.5, 2.5).astype(np.float64)
+    return Model("SwiGLU", [gate, up], want=[(g * sigmoid(1.702 * g) * (u + 1)).astype(np.float32)], activation_alpha=1.702,
+                 activation_beta=1.0, limit=2.5)
+
+
+@case
+def swiglu_in_one(r):
+    x = floats(r, 2, 3, 16)
+    g, u = x[..., :8].astype(np.float64), x[..., 8:]
+    return Model("SwiGLU", [x], want=[(g * sigmoid(g) * u).astype(np.float32)])
+
+
+@case
+def gated_rms_norm(r):
+    return Model("GatedRMSNorm", [floats(r, 2, 3, 16), Const(floats(r, 8)), floats(r, 2, 3, 16)], activation="silu", epsilon=1e-5)
+
+
+@case
+def gated_add(r):
+    return Model("GatedAdd", [floats(r, 2, 3, 8), floats(r, 2, 3, 8), floats(r, 2, 3, 1)])
+
+
+@case
+def scaled_silu(r):
+    return Model("ScaledSiLU", [floats(r, 2, 3, 8)], alpha=1.5)
+
+
+@case
+def linear_attention_gate(r):
+    return Model("LinearAttentionGate", [floats(r, 2, 3, 4), Const(floats(r, 4)), Const(floats(r, 4)), floats(r, 2, 3, 4)], ("d", "b"))
+
+
+@case
+def linear_attention(r):
+    return Model("LinearAttention", [floats(r, 1, 3, 16), floats(r, 1, 3, 16) * 0.3, floats(r, 1, 3, 16), floats(r, 1, 2, 8, 8),
+                                     floats(r, 1, 3, 2) * 0.1, sigmoid(floats(r, 1, 3, 2))], ("y", "state"), q_num_heads=2, kv_num_heads=2,
+                 update_rule="gated_delta")
+
+
+@case
+def causal_conv(r):
+    return Model("CausalConvWithState", [floats(r, 2, 5, 7), Const(floats(r, 5, 1, 4)), Const(floats(r, 5)), floats(r, 2, 5, 3)],
+                 ("y", "state"), activation="silu")
+
+
+# ---- products of few bits ----
+def nbits(r, zero=None, group=False):
+    k, n, block = 64, 6, 16
+    blocks = k // block
+    q, scale = r.integers(0, 256, (n, blocks, block // 2), np.uint8), np.abs(floats(r, n, blocks)) * 0.1
+    at = np.sort(r.integers(0, blocks, k)).astype(np.int32) if group else (np.arange(k) // block).astype(np.int32)
+    if group:
+        at = r.permutation(at)
+    x = floats(r, 3, k)
+    w = np.stack([q & 15, q >> 4], -1).reshape(n, k).astype(np.float64)
+    z = np.full((n, blocks), 8.0)
+    if zero == "float":
+        z = r.uniform(5, 11, (n, blocks)).astype(np.float32)
+    given = None if zero is None else Const(z.astype(np.float32))
+    y = x @ ((w - z[:, at]) * scale[:, at]).T
+    return Model("MatMulNBits", [x, Const(q), Const(scale), given, Const(at) if group else None], want=[y.astype(np.float32)], K=k, N=n,
+                 bits=4, block_size=block)
+
+
+@case
+def nbits_float_zeros(r):
+    return nbits(r, zero="float")
+
+
+@case
+def nbits_by_group_index(r):
+    return nbits(r, group=True)
+
+
+@case
+def nhwc_conv(r):
+    x, w, b = floats(r, 1, 5, 6, 3), floats(r, 4, 3, 2, 2), floats(r, 4)
+    y = np.zeros((1, 4, 5, 4))
+    for i in range(4):
+        for j in range(5):
+            y[0, i, j] = np.einsum("hwc,mchw->m", x[0, i:i + 2, j:j + 2].astype(np.float64), w) + b
+    return Model("NhwcConv", [x, Const(w), Const(b)], want=[y.astype(np.float32)])
+
+
 # ---- lookups ----
 def lookup(r, data, scales, zero=None, **attrs):
     return Model("GatherBlockQuantized", [Const(data) if isinstance(data, np.ndarray) else data, np.array([[2, 0], [4, 1]], np.int64),
@@ -608,11 +875,11 @@ def make(folder, only=""):
     ort.set_default_logger_severity(4)
     shutil.rmtree(folder, ignore_errors=True)
     out, refused = {}, {}
-    for i, (name, f) in enumerate(sorted(CASES.items())):
+    for name, f in sorted(CASES.items()):
         if only not in name:
             continue
         try:
-            f(np.random.default_rng(i)).save(folder / name)
+            f(np.random.default_rng(zlib.crc32(name.encode()))).save(folder / name)
             out[name] = str(folder / name)
         except Exception as e: # whatever onnxruntime raises
             refused[name] = str(e).strip().splitlines()[0][:200]
