@@ -300,8 +300,13 @@ static hn_value *x_kernel(hn_builder *b, const axis_job *j, hn_value *t)
     return x_select(b, x_le_k(b, t, 1), x_add_k(b, near, 1), far);
 }
 
-/* Tap at floor(x) + k: its weight f64[n_out] and its weighted elements. */
-static hn_value *x_tap(hn_builder *b, const places *p, hn_value *k, hn_value **ret_weight)
+/* One tap of every output: where it reads, i64[n_out], and its weight, f64[n_out]. */
+typedef struct tap {
+    hn_value *index, *weight;
+} tap;
+
+/* The tap at floor(x) + k. */
+static tap x_tap(hn_builder *b, const places *p, hn_value *k)
 {
     hn_value *at = x_add(b, p->floor_x, k), *t = x_sub(b, at, p->x);
     hn_value *w = x_kernel(b, p->j, p->stretch ? x_mul(b, t, p->stretch) : t);
@@ -310,20 +315,36 @@ static hn_value *x_tap(hn_builder *b, const places *p, hn_value *k, hn_value **r
         hn_value *inside = x_and(b, x_ge_k(b, at, 0), x_le(b, at, p->last));
         w = x_select(b, inside, w, x_k(b, w, 0));
     }
-    *ret_weight = w;
-    if (!p->data) return NULL;
-    hn_value *part = x_gather(b, p->data, x_index(b, at, p->last), p->j->axis);
-    return x_weighted(b, part, x_cast(b, w, p->data->type.dtype), p->j->axis, true);
+    return (tap){ x_index(b, at, p->last), w };
+}
+
+static hn_value *x_tapped(hn_builder *b, const places *p, const tap *t)
+{
+    hn_value *part = x_gather(b, p->data, t->index, p->j->axis);
+    return x_weighted(b, part, x_cast(b, t->weight, p->data->type.dtype), p->j->axis, true);
+}
+
+/* As merge_taps(): the weight of a tap that reads what the next one reads goes to that. */
+static void x_hand_on(hn_builder *b, hn_value *same, tap *t, tap *next)
+{
+    hn_value *none = x_k(b, t->weight, 0);
+    next->weight = x_add(b, next->weight, x_select(b, same, t->weight, none));
+    t->weight = x_select(b, same, none, t->weight);
 }
 
 static hn_value *x_few_taps(hn_builder *b, const places *p, int half, hn_value **ret_sum)
 {
-    hn_value *sum = NULL, *total = NULL, *w;
+    hn_value *sum = NULL, *total = NULL;
+    tap t[4];
 
-    for (int k = 1 - half; k <= half; k++) {
-        hn_value *part = x_tap(b, p, hn_const_f(b, HN_F64, k), &w);
+    for (int i = 0; i < 2 * half; i++) {
+        t[i] = x_tap(b, p, hn_const_f(b, HN_F64, i + 1 - half));
+        total = total ? x_add(b, total, t[i].weight) : t[i].weight;
+    }
+    for (int i = 0; i < 2 * half; i++) {
+        if (p->j->mode == RS_MODE_CUBIC && i + 1 < 2 * half) x_hand_on(b, x_eq(b, t[i].index, t[i + 1].index), &t[i], &t[i + 1]);
+        hn_value *part = x_tapped(b, p, &t[i]);
         sum = sum ? x_add(b, sum, part) : part;
-        total = total ? x_add(b, total, w) : w;
     }
     *ret_sum = total;
     return sum;
@@ -331,32 +352,38 @@ static hn_value *x_few_taps(hn_builder *b, const places *p, int half, hn_value *
 
 typedef struct tap_loop {
     const places *p;
-    hn_value *first; /* f64[]: 1 - half */
+    hn_value *first, *count; /* f64[]: 1 - half; taps in all */
 } tap_loop;
 
+/* Carried: the sum, the weights' sum, and the weight that the taps before handed on. */
 static void fill(x_loop_ctx *l)
 {
     const tap_loop *u = l->user;
-    hn_value *w, *k = x_add(l->b, x_cast(l->b, l->iter, HN_F64), u->first);
-    hn_value *part = x_tap(l->b, u->p, k, &w);
+    hn_builder *b = l->b;
+    hn_value *i = x_cast(b, l->iter, HN_F64), *k = x_add(b, i, u->first), *after = x_add_k(b, i, 1);
+    tap t = x_tap(b, u->p, k), next = { x_tap(b, u->p, x_add_k(b, k, 1)).index, x_k(b, t.weight, 0) };
 
-    l->next[0] = x_add(l->b, l->carried[0], part);
-    l->next[1] = x_add(l->b, l->carried[1], w);
+    l->next[1] = x_add(b, l->carried[1], t.weight);
+    t.weight = x_add(b, t.weight, l->carried[2]);
+    x_hand_on(b, x_and(b, x_eq(b, t.index, next.index), x_lt(b, after, u->count)), &t, &next);
+    l->next[0] = x_add(b, l->carried[0], x_tapped(b, u->p, &t));
+    l->next[2] = next.weight;
 }
 
 /* The filter's reach depends on a scale known only when running: loop over as many taps as it needs. */
 static hn_value *x_any_taps(hn_builder *b, const places *p, hn_value **ret_sum)
 {
     hn_value *reach = x_k(b, p->stretch, p->j->mode == RS_MODE_LINEAR ? 1 : 2);
-    hn_value *half = x_ceil(b, x_div(b, reach, p->stretch));
-    const tap_loop user = {p, x_sub(b, x_k(b, half, 1), half)};
+    hn_value *half = x_ceil(b, x_div(b, reach, p->stretch)), *count = x_mul_k(b, half, 2);
+    const tap_loop user = {p, x_sub(b, x_k(b, half, 1), half), count};
     hn_tdesc type = p->data->type;
-    hn_value *init[2], *ret[2];
+    hn_value *init[3], *ret[3];
 
     type.dim[p->j->axis] = p->j->n_out;
     init[0] = x_full(b, type.dtype, type.rank, type.dim, 0);
     init[1] = x_full(b, HN_F64, 1, &p->j->n_out, 0);
-    x_loop(b, &(x_loop_spec){x_cast(b, x_mul_k(b, half, 2), HN_I64), 2, 0, init, fill, &user}, ret);
+    init[2] = x_full(b, HN_F64, 1, &p->j->n_out, 0);
+    x_loop(b, &(x_loop_spec){x_cast(b, count, HN_I64), 3, 0, init, fill, &user}, ret);
     *ret_sum = ret[1];
     return ret[0];
 }

@@ -240,6 +240,29 @@ TEST(dynamic_quantisation)
     hn_check_graph("const x f32[5] = {1, inf, 3, -2, 0}\nin y f32[5]\nm = min(x, y)  a = max(m, x)\nq, s, z = dynamic_quantize(a)\nout q  out z", NULL);
 }
 
+/* An infinity or NaN reaches what is computed of it and nothing else: no weight of 0 meets it that the model does not have. */
+TEST(infinities_stay_where_they_belong)
+{
+    static const char *const deconv[] = {
+        "stride=[2,1], pad_begin=[1,1], pad_end=[2,2], out_pad=[1,0]", "stride=[2,2]", "stride=[4,2]", "stride=[1,5]", "stride=[4,4], out_pad=[2,1]",
+    };
+    static const char *const resize[] = {
+        "dim=[1,3*h], mode=cubic", "dim=[1,3*h], mode=cubic, exclude_outside=1", "dim=[1,h], mode=cubic, antialias=1", "dim=[1,3*h], mode=linear",
+        "dim=[1,h], mode=linear, antialias=1",
+    };
+    char text[600];
+    for (int i = 0; i < HN_COUNT(deconv); i++)
+        for (int few = 0; few < 2; few++) {
+            snprintf(text, sizeof text, "in x f32[2,9,5,4]  const z f32[1,1,1,4] = {0, nan, 0, 0}  const p f32[1,1,5,1] = {0, 0, 0, inf, 0}\n"
+                     "const w f32[9,%d,3,3]\na = add(x, z)  b = add(a, p)\ny = conv_transpose(b, w) {%s}\nout y", few ? 2 : 20, deconv[i]);
+            hn_check_graph(text, NULL);
+        }
+    for (int i = 0; i < HN_COUNT(resize); i++) {
+        snprintf(text, sizeof text, "sym h [1,4,9]\nin x f32[1,h]  const k f32[1,1] = {inf}\nc = concat(k, x, k) {axis=1}\ny = resize(c) {%s}\nout y", resize[i]);
+        hn_check_graph(text, &(hn_run_opts){ .sym = 5 });
+    }
+}
+
 TEST(extents_that_turn_out_to_be_one)
 {
     static const char *const text[] = {

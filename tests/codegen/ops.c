@@ -246,6 +246,31 @@ TEST(quantising_casts)
     cuda_check(t, &later);
 }
 
+/* Numbers that LLVM's narrowing of min and max to halves got wrong. */
+TEST(min_and_max_of_halves)
+{
+    static const uint16_t some[] = { 0, 0x8000, 0x7e00, 0x7c00, 0xfc00, 0x3c00, 0xbc00, 1 }; /* zeros, NaN, infinities, ones */
+    enum { LANES = 8 };
+    static uint16_t x[N], y[N];
+
+    for (int i = 0; i < N; i++) x[i] = some[i % 8], y[i] = some[i / 8 % 8];
+    for (int lanes = 1; lanes <= LANES; lanes *= LANES)
+        for (int max = 0; max < 2; max++) {
+            const hn_dtype from[] = { HN_F16, HN_F16 };
+            hn_kb *b = hn_kb_new(t->arena, max ? "max" : "min");
+            const int in = hn_kb_in(b, "x", HN_F16), other = hn_kb_in(b, "y", HN_F16), out = hn_kb_out(b, "z", HN_F16);
+            hn_diag dg = { 0 };
+            hn_kfunc f;
+            const hn_kv at = hn_kb_for(b, hn_kb_i(b, 0), hn_kb_i(b, N), lanes);
+            const hn_kv p = hn_kb_load(b, in, at, lanes), q = hn_kb_load(b, other, at, lanes);
+            hn_kb_store(b, out, at, max ? hn_kb_max(b, p, q) : hn_kb_min(b, p, q));
+            hn_kb_end(b);
+            CHECK_OK(hn_kb_finish(b, &f, &dg), &dg);
+            compare(t, &f, (void *[]){ x, y }, from, 2, HN_F16, 0);
+        }
+    cuda_check(t, &later);
+}
+
 TEST(half_storage)
 {
     static uint16_t halves[65536], back[65536];

@@ -138,9 +138,12 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 }
 
 /* ---- emission ---- */
+enum { FIRST_ALWAYS, FIRST_ROW, FIRST_COLUMN };
+
 typedef struct step_loop {
     int64_t count;
     hn_kv stride;
+    int first; /* whether tap 0 is there: d->has_first of FIRST_ROW, FIRST_COLUMN */
 } step_loop;
 
 typedef struct direct {
@@ -158,11 +161,24 @@ typedef struct direct {
     int64_t taps;
     hn_kv n, row0, oc0, w_base; /* of the tile */
     hn_kv phase_h, phase_w;     /* transposed: of the panel, less what is cropped */
+    hn_kv has_first[3];         /* of the panel's phase, by FIRST_* */
     hn_ahead ahead;
     hn_totals totals;
     hn_kv x_base;          /* group's first element in src */
     hn_kv place[MAX_ROWS]; /* flat: offsets of the places of the tile; else only the first */
 } direct;
+
+/* Phases of a transposed convolution have one tap less than others where the stride does not divide the kernel. That tap has to
+ * be left out: a weight of 0 would make NaN of an infinity. */
+static int first_row(const hn_conv *c)
+{
+    return c->transposed && c->full_kh % c->up_h ? FIRST_ROW : FIRST_ALWAYS;
+}
+
+static int first_column(const hn_conv *c)
+{
+    return c->transposed && c->full_kw % c->up_w ? FIRST_COLUMN : FIRST_ALWAYS;
+}
 
 /* The loops over taps, those whose storage is one run merged. */
 static void make_nest(direct *d)
@@ -172,17 +188,17 @@ static void make_nest(direct *d)
     const int64_t planes = c->xi.planes > 1 ? c->cg / HN_MAX(c->xi.block, 1) : 1;
     const int64_t elems = c->xi.planes > 1 ? HN_MAX(c->xi.block, 1) : c->xi.elems > 1 ? c->cg : 1;
     const step_loop all[4] = {
-        { planes, d->src.plane },
-        { c->kh, hn_kb_muli(b, d->src.row, c->dh) },
-        { c->kw, hn_kb_i(b, d->src.column * c->dw) },
-        { elems, hn_kb_i(b, 1) },
+        { planes, d->src.plane, FIRST_ALWAYS },
+        { c->kh, hn_kb_muli(b, d->src.row, c->dh), first_row(c) },
+        { c->kw, hn_kb_i(b, d->src.column * c->dw), first_column(c) },
+        { elems, hn_kb_i(b, 1), FIRST_ALWAYS },
     };
     d->n_nest = 0;
     for (int i = 0; i < 4; i++) {
-        if (all[i].count == 1 && (i < 3 || d->n_nest > 0)) continue;
+        if (all[i].count == 1 && !all[i].first && (i < 3 || d->n_nest > 0)) continue;
         int64_t outer, inner;
         step_loop *before = d->n_nest ? &d->nest[d->n_nest - 1] : NULL;
-        if (before && hn_kb_is_const(d->b, before->stride, &outer) && hn_kb_is_const(d->b, all[i].stride, &inner) &&
+        if (before && !before->first && !all[i].first && hn_kb_is_const(d->b, before->stride, &outer) && hn_kb_is_const(d->b, all[i].stride, &inner) &&
             outer == inner * all[i].count) {
             before->count *= all[i].count;
             before->stride = all[i].stride;
@@ -226,10 +242,15 @@ static void taps_once(direct *d, micro *m, int level, hn_kv i, hn_kv x_at, hn_kv
     const int64_t nr = (int64_t)d->nv * d->vl;
     const hn_kv x = hn_kb_add(b, x_at, hn_kb_mul(b, i, d->nest[level].stride)),
                 w = hn_kb_add(b, w_at, hn_kb_muli(b, i, inner * nr));
+    const int first = d->nest[level].first;
+    int64_t at;
+    const bool may_lack = first && (!hn_kb_is_const(b, i, &at) || at == 0);
+    if (may_lack) hn_kb_if(b, hn_kb_or(b, d->has_first[first], hn_kb_gt(b, i, hn_kb_i(b, 0))));
     if (level == d->n_nest - 1)
         tap(d, m, x, w);
     else
         taps(d, m, level + 1, x, w);
+    if (may_lack) hn_kb_end(b);
 }
 
 /* One loop of the nest; small ones are written out. */
@@ -465,6 +486,17 @@ static void open_source(direct *d, hn_kv count)
     make_nest(d);
 }
 
+static void phase(direct *d, hn_kv g)
+{
+    hn_kb *b = d->b;
+    const hn_conv *c = &d->c;
+    const hn_kv row = hn_kb_idiv(b, g, hn_kb_i(b, c->up_w)), column = hn_kb_imod(b, g, hn_kb_i(b, c->up_w));
+    d->phase_h = hn_kb_addi(b, row, -c->crop_h);
+    d->phase_w = hn_kb_addi(b, column, -c->crop_w);
+    d->has_first[FIRST_ROW] = hn_kb_lt(b, row, hn_kb_i(b, c->full_kh - c->up_h * (c->kh - 1)));
+    d->has_first[FIRST_COLUMN] = hn_kb_lt(b, column, hn_kb_i(b, c->full_kw - c->up_w * (c->kw - 1)));
+}
+
 static void panels_of_tile(direct *d, hn_kv first, hn_kv count)
 {
     hn_kb *b = d->b;
@@ -475,10 +507,7 @@ static void panels_of_tile(direct *d, hn_kv first, hn_kv count)
                 q = hn_kb_imod(b, pq, hn_kb_i(b, d->k.panels));
     d->x_base = hn_kb_add(b, d->src.base, group_offset(d, g));
     d->oc0 = hn_kb_add(b, d->c.transposed ? hn_kb_i(b, 0) : hn_kb_muli(b, g, d->c.og), hn_kb_muli(b, q, nr));
-    if (d->c.transposed) {
-        d->phase_h = hn_kb_addi(b, hn_kb_idiv(b, g, hn_kb_i(b, d->c.up_w)), -d->c.crop_h);
-        d->phase_w = hn_kb_addi(b, hn_kb_imod(b, g, hn_kb_i(b, d->c.up_w)), -d->c.crop_w);
-    }
+    if (d->c.transposed) phase(d, g);
     d->w_base = hn_kb_muli(b, pq, nr * d->taps);
     panel(d, count, q);
     if (d->k.per > 1) hn_kb_end(b);
@@ -566,7 +595,7 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 
 const hn_tactic_def hn_tactic_conv_f32_direct__cpu = {
     .name = "conv_f32_direct__cpu",
-    .rev = 3,
+    .rev = 4,
     .arch = HN_ARCH_X86_64,
     .needs = HN_FEAT_AVX2 | HN_FEAT_FMA,
     .fits = fits,
