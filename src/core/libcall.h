@@ -19,6 +19,7 @@ enum {
     HN_CALL_ADD = 2,  /* a tensor stored as the result is */
     HN_CALL_RELU = 4,
     HN_CALL_CAUSAL = 8, /* attention: query i sees keys up to i */
+    HN_CALL_GELU = 16, /* by the formula with tanh */
 };
 
 /** d[g,m,n] = sum over k of a[g,m,k] * b[g,k,n], row-major, steps in elements between groups; trans: stored with the last two axes
@@ -28,6 +29,7 @@ typedef struct hn_libcall_matmul {
     uint32_t trans_a, trans_b;
     int64_t b_line;    /* elements from a row of b as stored to the next; 0: they lie behind one another */
     int64_t bias_step; /* elements between the groups' biases */
+    int64_t d_line;    /* as b_line, of the result */
 } hn_libcall_matmul;
 
 /** y = conv(x, w) over two spatial axes; every tensor by its extents [n c h w], [m c/g r s] and its strides in elements. */

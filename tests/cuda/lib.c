@@ -47,13 +47,18 @@ static const char *why_not(const hn_build_report *r, const char *tactic)
 
 /* The graph runs as evaluation says, with so many library calls and other kernels a run. Predictions favour calls over all but the
  * matrix units' kernels. */
-static void check(const char *text, int n_call, int n_kernel)
+static void check_route(const char *text, const char *route, int n_call, int n_kernel)
 {
     const sim_counts before = *hn_sim_counts();
-    hn_test_note("%s", text);
-    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .route = "-tactic:matrix_units=0", .tol = strstr(text, "f32") ? 1e-5 : 3e-3 });
+    hn_test_note("%s, %s", text, route);
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .route = route, .tol = strstr(text, "f32") ? 1e-5 : 3e-3 });
     CHECK_EQ(hn_sim_counts()->library_calls - before.library_calls, n_call);
     CHECK_EQ(hn_sim_counts()->launches - before.launches, n_kernel);
+}
+
+static void check(const char *text, int n_call, int n_kernel)
+{
+    check_route(text, "-tactic:matrix_units=0", n_call, n_kernel);
 }
 
 /* ---- products ---- */
@@ -90,6 +95,52 @@ TEST(lib_products_with_a_kernel_for_the_rest)
     check("in x f16[70,64]  const w f16[64,96]  in c f16[70,96]\nm = matmul(x, w)  r = relu(m)  y = add(r, c)\nout y", 1, 1);
     /* along rows, not columns: no bias */
     check("in x f16[96,64]  const w f16[64,96]  const b f16[96,1]\nm = matmul(x, w)  y = add(m, b)\nout y", 1, 1);
+}
+
+/* One formula of gelu is the library's; the other one is a kernel's. */
+TEST(lib_products_with_gelu)
+{
+    hn_simulate(/* libraries= */ true);
+    check("in x f16[70,64]  const w f16[64,96]\nm = matmul(x, w)  y = gelu(m) {tanh=1}\nout y", 1, 0);
+    check("in x bf16[70,64]  const w bf16[64,96]  const b bf16[96]\nm = matmul(x, w)  a = add(m, b)  y = gelu(a) {tanh=1}\nout y", 1, 0);
+    check("in x f32[2,70,64]  const w f32[64,96]  in c f32[2,70,96]\nm = matmul(x, w)  a = add(m, c)  y = gelu(a) {tanh=1}\nout y", 1, 0);
+    check("in x f16[70,64]  const w f16[64,96]\nm = matmul(x, w)  y = gelu(m)\nout y", 1, 1);
+    check("in x f16[70,64]  const w f16[64,96]\nm = matmul(x, w)  y = gelu(m) {tanh=1}\nout y  out m", 1, 1);
+    check_route("in x f16[70,64]  const w f16[64,96]  const b f16[96]\nm = matmul(x, w)  a = add(m, b)  y = relu(a)\nout y",
+                "-tactic:matrix_units=0 -core:exact=1", 1, 1); /* the sum is rounded before the bias is added */
+    check("in x f16[2,64,1,1]  const w f16[96,64,1,1]  const b f16[96]\ny = conv(x, w, b)  z = gelu(y) {tanh=1}\nout z", 1, 0);
+}
+
+/* Lines that are no whole 16 bytes are filled up, if that makes all lines whole; a kernel takes the result from there. */
+TEST(lib_products_of_odd_widths)
+{
+    static const char route[] = "-tactic:matrix_units=0 -gemm:lines=on";
+    hn_simulate(/* libraries= */ true);
+    check_route("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 1);
+    check_route("in x f16[70,64]  const w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
+    check_route("in x f16[2,35,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
+    check_route("in x f32[70,64]  const w f32[64,97]  const b f32[97]\nm = matmul(x, w)  a = add(m, b)  y = gelu(a) {tanh=1}\nout y", route, 1, 1);
+    check_route("in x f16[70,64]  const w f16[64,97]  const b f16[97]  in c f16[70,97]\nm = matmul(x, w)  a = add(m, b)  d = add(a, c)  y = relu(d)\n"
+          "out y", route, 1, 1);
+    check_route("in x f16[2,64,1,1]  const w f16[99,64,1,1]  const b f16[99]\ny = conv(x, w, b)  z = relu(y)\nout z", route, 1, 1);
+    /* what runs make has the lines it has; and rows of the left operand too */
+    check_route("in x f16[70,64]  in w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 0);
+    check_route("in x f16[70,65]  const w f16[65,97]\ny = matmul(x, w)\nout y", route, 1, 0);
+    check_route("in x f16[3,70,64]  in w f16[3,97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 0);
+    check("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", 1, 0); /* too small for it to pay */
+}
+
+/* The route decides, and so do predictions: a model's last layer gets whole lines. */
+TEST(lib_odd_widths_are_a_choice)
+{
+    static const char text[] = "in x f16[512,768]  in w f16[5025,768]\ny = matmul(x, w) {trans_b=1}\nout y";
+    hn_simulate(/* libraries= */ true);
+    built best = build(t, text, "-tactic:matrix_units=0", false), off = build(t, text, "-tactic:matrix_units=0 -gemm:lines=off", false);
+    CHECK(strstr(best.r.region[0].tactic, "fill1") != NULL);
+    CHECK(strstr(off.r.region[0].tactic, "fill0") != NULL);
+    CHECK(!hn_digest_eq(best.r.payload, off.r.payload));
+    free(best.data);
+    free(off.data);
 }
 
 #define CUT(name, y, n, from) name " = slice(" y ") {start=[0," from "], step=[1,1], dim=[70," n "]}  " name "_ = softmax(" name ") {axis=1}\n"

@@ -1,6 +1,7 @@
 /* cuBLASLt without a GPU: three proposals a product, each with more workspace than the one before, and products by plain loops.
  * Wrong use is answered as the library answers it; and, as happens with the true one, a proposal may not run: the second does not
  * where rows are odd. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,7 @@ static int check_shapes(const desc *d, const layout *a, const layout *b, const l
     if (columns_of(a, d->trans_a) != rows_of(b, d->trans_b) || c->rows != y->rows || c->columns != y->columns) return INVALID;
     if (a->groups != y->groups || b->groups != y->groups) return INVALID;
     if (d->compute != 68 || d->scale != F32 || a->type != b->type || a->type != y->type) return UNSUPPORTED;
+    if (d->epilogue != 1 && (d->epilogue & ~38u || (d->epilogue & 34) == 34)) return UNSUPPORTED;
     return (d->epilogue & 4) && (!d->bias || d->bias_type != y->type) ? INVALID : OK;
 }
 
@@ -234,6 +236,7 @@ static float finish(const job *j, float sum, int64_t group, int64_t row, int64_t
     if (j->beta != 0) v += j->beta * get(j->at_c, j->y.type, place);
     if (j->d.epilogue & 4) v += get(j->bias, j->d.bias_type, group * j->d.bias_step + row);
     if (j->d.epilogue & 2) v = v < 0 ? 0 : v;
+    if (j->d.epilogue & 32) v = 0.5f * v * (1 + tanhf(0.7978845608f * (v + 0.044715f * v * v * v)));
     return v;
 }
 

@@ -42,6 +42,7 @@ enum {
     LT_EPILOGUE_NONE = 1, /* cublasLtEpilogue_t: bits */
     LT_EPILOGUE_RELU = 2,
     LT_EPILOGUE_BIAS = 4,
+    LT_EPILOGUE_GELU = 32, /* the formula with tanh, not the one with erf */
     LT_OP_T = 1, /* cublasOperation_t */
 };
 

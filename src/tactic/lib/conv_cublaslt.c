@@ -29,12 +29,14 @@ static bool is_product(const hn_node *n)
     return true;
 }
 
-hn_lib_product hn_lib_conv_product(const hn_region *r)
+hn_lib_product hn_lib_conv_product(const hn_region *r, bool fill)
 {
     const hn_value *w = hn_in(r->root, 1), *y = r->root->out[0];
     const int64_t columns = w->type.dim[0];
     hn_lib_product c = { .m = { .m = hn_lib_elems(y) / columns, .n = columns, .k = w->type.dim[1], .groups = 1, .trans_b = 1 } };
-    hn_lib_match(r, HN_LIB_PRODUCT_FUSES, 1, hn_in(r->root, 2), &c.f);
+    const bool filled = fill && hn_lib_fill_lines(r, &c);
+    hn_lib_match(r, filled ? HN_LIB_FILLED_FUSES : HN_LIB_PRODUCT_FUSES, 1, hn_in(r->root, 2), &c.f);
+    c.f.whole &= !filled;
     return c;
 }
 
@@ -49,10 +51,11 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!is_product(n)) return HN_FIT_SHAPE;
     if (hn_region_operand(r, x) < 0 || hn_region_operand(r, w) < 0 || (bias && hn_region_operand(r, bias) < 0)) return HN_FIT_LAYOUT;
     if (!rows_of_channels(x) || !rows_of_channels(y) || !hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
-    return hn_lib_conv_product(r).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
+    return hn_lib_conv_product(r, /* fill= */ false).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
 const hn_tactic_def hn_tactic_conv_float_cublaslt__lib = {
-    .name = "conv_float_cublaslt__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .name = "conv_float_cublaslt__lib", .rev = 2, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
     .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .source = HN_KNOB_tactic_cublaslt,
+    .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
 };

@@ -43,7 +43,7 @@ static void store_in_pieces(hn_lib_product *c)
 }
 
 /* One product where the right operand is shared and rows of the left lie behind one another, else a batch. */
-hn_lib_product hn_lib_gemm_product(const hn_region *r)
+hn_lib_product hn_lib_gemm_product(const hn_region *r, bool fill)
 {
     const hn_value *a = hn_in(r->root, 0), *b = hn_in(r->root, 1), *y = r->root->out[0];
     const int rank = y->type.rank;
@@ -58,9 +58,10 @@ hn_lib_product hn_lib_gemm_product(const hn_region *r)
     m.b_step = leading(b) == 1 ? 0 : m.n * m.k;
     m.d_step = m.m * m.n;
     hn_lib_product c = { .m = m };
-    hn_lib_match(r, HN_LIB_PRODUCT_FUSES, rank - 1, NULL, &c.f);
-    c.f.whole &= hn_layout_is_plain(&y->layout);
-    store_in_pieces(&c);
+    const bool plain = hn_layout_is_plain(&y->layout), filled = fill && plain && hn_lib_fill_lines(r, &c);
+    hn_lib_match(r, filled ? HN_LIB_FILLED_FUSES : HN_LIB_PRODUCT_FUSES, rank - 1, NULL, &c.f);
+    c.f.whole &= plain && !filled;
+    if (!filled) store_in_pieces(&c);
     return c;
 }
 
@@ -73,12 +74,13 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
     if (!direct(r, a, y->type.dtype) || !direct(r, b, y->type.dtype)) return HN_FIT_LAYOUT;
     if (!leads(a, y) || !leads(b, y)) return HN_FIT_SHAPE;
-    if (hn_lib_gemm_product(r).f.whole) return HN_FIT_YES;
+    if (hn_lib_gemm_product(r, /* fill= */ false).f.whole) return HN_FIT_YES;
     if (!hn_layout_is_plain(&y->layout)) return HN_FIT_LAYOUT;
     return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
 const hn_tactic_def hn_tactic_gemm_float_cublaslt__lib = {
-    .name = "gemm_float_cublaslt__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
-    .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .source = HN_KNOB_tactic_cublaslt,
+    .name = "gemm_float_cublaslt__lib", .rev = 2, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .pack = hn_lib_product_pack,
+    .source = HN_KNOB_tactic_cublaslt, .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
 };

@@ -2,6 +2,7 @@
 #include "tactic/lib/lib.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tactic/cpu/loops.h"
 
@@ -59,17 +60,99 @@ static bool take_add(const hn_region *r, const hn_node *n, uint32_t can, int axi
     return true;
 }
 
+/* ---- gelu, which stands here as its expansion: y = x/2 * (1 + tanh(x * (c0 + c1 * x * x))), halves in between as f32 ---- */
+/* v times, or plus, a constant near k, by its only reader; NULL: not that. */
+static const hn_value *with_number(const hn_value *v, hn_op op, double k)
+{
+    const hn_node *n = v ? only_reader(v) : NULL;
+    double got;
+    if (!n || n->op != op || !hn_const_scalar(hn_in(n, hn_in(n, 0) == v), &got)) return NULL;
+    return fabs(got - k) <= 1e-6 * k ? n->out[0] : NULL;
+}
+
+static const hn_value *cast_of(const hn_value *v, hn_dtype to)
+{
+    const hn_node *n = v && v->type.dtype != to ? only_reader(v) : NULL;
+    if (v && v->type.dtype == to) return v;
+    return n && n->op == HN_OP_cast && n->out[0]->type.dtype == to ? n->out[0] : NULL;
+}
+
+/* x squared, halved, and times something else: who else reads x, there is no gelu. */
+typedef struct products {
+    const hn_node *square, *half, *other;
+} products;
+
+static bool products_of(const hn_value *x, products *ret)
+{
+    enum { USES = 4 };
+    double k;
+    *ret = (products){ 0 };
+    if (x->n_uses != USES) return false;
+    HN_FOR_USES (u, x) {
+        const hn_node *n = u->node;
+        if (!n || n->op != HN_OP_mul) return false;
+        const hn_value *with = hn_in(n, hn_in(n, 0) == x);
+        if (with == x) ret->square = n;
+        else if (hn_const_scalar(with, &k)) ret->half = n;
+        else ret->other = n;
+    }
+    return ret->square && ret->half && ret->other;
+}
+
+/* What is gelu of v by the formula with tanh, the only one that libraries know; NULL: nothing is. */
+static const hn_value *gelu_of(const hn_value *v)
+{
+    const double c0 = 0.79788456080286536, c1 = 0.044715 * c0;
+    const hn_value *x = cast_of(v, HN_F32);
+    products p;
+    double half;
+    if (!x || !products_of(x, &p)) return NULL;
+    const hn_value *slope = with_number(with_number(p.square->out[0], HN_OP_mul, c1), HN_OP_add, c0);
+    if (!slope || only_reader(slope) != p.other) return NULL;
+    const hn_node *t = only_reader(p.other->out[0]);
+    const hn_value *one_more = t && t->op == HN_OP_tanh ? with_number(t->out[0], HN_OP_add, 1) : NULL;
+    const hn_node *y = one_more ? only_reader(one_more) : NULL;
+    if (!y || y->op != HN_OP_mul || only_reader(p.half->out[0]) != y) return NULL;
+    if (!hn_const_scalar(hn_in(p.half, hn_in(p.half, 0) == x), &half) || half != 0.5) return NULL;
+    return cast_of(y->out[0], v->type.dtype);
+}
+
+/* What the library can make of v next, and what that is. */
+static uint32_t activation(const hn_value *v, const hn_value **ret)
+{
+    const hn_node *n = only_reader(v);
+    if (n && n->op == HN_OP_relu) return *ret = n->out[0], HN_CALL_RELU;
+    *ret = gelu_of(v);
+    return *ret ? HN_CALL_GELU : 0;
+}
+
+/* Sums of the library's are f32 until they are stored: a route that wants the model's own roundings gets no more of it. */
+static uint32_t allowed(const hn_region *r, uint32_t can)
+{
+    if (!r->exact) return can;
+    return can & (r->root->out[0]->type.dtype == HN_F32 ? HN_CALL_RELU | HN_CALL_BIAS | HN_CALL_ADD : HN_CALL_RELU);
+}
+
+/* ---- a chain of it ---- */
+static bool fits_result(const hn_value *v, const hn_value *y)
+{
+    return v->type.dtype == y->type.dtype && hn_tdesc_same_dims(&v->type, &y->type);
+}
+
 void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, const hn_value *bias, hn_lib_fused *ret)
 {
     const hn_value *y = r->root->out[0];
     *ret = (hn_lib_fused){ .flags = bias ? HN_CALL_BIAS : 0, .bias = bias ? hn_region_operand(r, bias) : -1, .addend = -1, .last = y };
-    for (const hn_node *n = only_reader(y); n; n = only_reader(ret->last)) {
-        if (n->out[0]->type.dtype != y->type.dtype || !hn_tdesc_same_dims(&n->out[0]->type, &y->type)) break;
-        const uint32_t act = n->op == HN_OP_relu ? HN_CALL_RELU & can : 0;
-        if (!act && !(n->op == HN_OP_add && take_add(r, n, can, bias_axis, ret))) break;
+    can = allowed(r, can);
+    for (const hn_node *n = only_reader(y); n && n->op == HN_OP_add && fits_result(n->out[0], y); n = only_reader(ret->last)) {
+        if (!take_add(r, n, can, bias_axis, ret)) break;
         ret->last = n->out[0];
+    }
+    const hn_value *active;
+    const uint32_t act = activation(ret->last, &active) & can;
+    if (act && fits_result(active, y)) {
+        ret->last = active;
         ret->flags |= act;
-        if (act) break;
     }
     ret->only = r->g->n_out == 1 && r->g->out[0].value == ret->last && ret->last->n_uses == 1;
     ret->whole = ret->only && hn_layout_eq(&ret->last->layout, &y->layout);
@@ -82,7 +165,8 @@ static int lanes_for(int64_t extent)
 }
 
 /* A trip reads a few neighbours along the densest axis, as the call stored them. */
-static hone_status emit_rest(const hn_region *r, const hn_target *t, const hn_value *last, int temp, hn_emission *ret, hn_diag *dg)
+static hone_status emit_rest(const hn_region *r, const hn_target *t, const hn_value *last, int temp, int64_t line, hn_emission *ret,
+                             hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "rest_any_lazy__lib");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
@@ -94,13 +178,14 @@ static hone_status emit_rest(const hn_region *r, const hn_target *t, const hn_va
     hn_kidx idx;
     const int from = hn_lower_temp(l, temp, y->type.dtype, false);
     const hn_kv trip = hn_kb_parallel(b, hn_kext_const(elems / lanes)), flat = hn_kb_muli(b, trip, lanes);
-    const hn_kv line = hn_kb_i(b, y->type.dim[dense]);
-    at[dense] = hn_kb_imod(b, flat, line);
-    hn_loops_split(l, y, hn_loops_all(y) & ~(1u << dense), hn_kb_idiv(b, flat, line), at);
+    const hn_kv extent = hn_kb_i(b, y->type.dim[dense]), row = hn_kb_idiv(b, flat, extent);
+    at[dense] = hn_kb_imod(b, flat, extent);
+    hn_loops_split(l, y, hn_loops_all(y) & ~(1u << dense), row, at);
     hn_kidx_init(&idx, y->type.rank, at);
     idx.aligned = lanes > 1;
     if (lanes > 1) hn_kidx_vector(&idx, dense, lanes);
-    hn_lower_seed(l, last, hn_kb_load(b, from, flat, lanes));
+    const hn_kv place = line ? hn_kb_add(b, hn_kb_muli(b, row, line), at[dense]) : flat;
+    hn_lower_seed(l, last, hn_kb_load(b, from, place, lanes));
     hn_lower_store(l, &idx, HN_KV_NONE);
     hn_kb_end(b);
     const double bytes = (double)hn_dtype_bytes(y->type.dtype, elems);
@@ -114,9 +199,10 @@ static bool add_temp(const hn_region *r, hn_emission *e, int64_t bytes, hn_ref *
 }
 
 hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall *c, const hn_lib_fused *f, const hn_ref *operand,
-                        int n_operand, hn_emission *ret, hn_diag *dg)
+                        int n_operand, int64_t line, hn_emission *ret, hn_diag *dg)
 {
     const hn_value *y = r->root->out[0];
+    const int64_t elems = hn_lib_elems(y), stored = line ? elems / y->type.dim[hn_loops_dense_axis(y)] * line : elems;
     hn_libcall *call = HN_NEW(ret->arena, hn_libcall);
     hn_ref *buf = HN_NEW_N(ret->arena, hn_ref, HN_CALL_MAX_BUF), result = { HN_REF_OUT, 0 };
     int n = 0;
@@ -125,7 +211,7 @@ hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall
     for (int i = 0; i < n_operand; i++) buf[n++] = operand[i];
     if (f->bias >= 0) buf[n++] = (hn_ref){ HN_REF_IN, f->bias };
     if (f->addend >= 0) buf[n++] = (hn_ref){ HN_REF_IN, f->addend };
-    if (!f->whole && !add_temp(r, ret, hn_dtype_bytes(y->type.dtype, hn_lib_elems(y)), &result)) return HN_NOMEM(dg);
+    if (!f->whole && !add_temp(r, ret, hn_dtype_bytes(y->type.dtype, stored), &result)) return HN_NOMEM(dg);
     buf[n++] = result;
     if (!add_temp(r, ret, c->workspace_bytes + HN_CALL_WORKSPACE_ALIGN, &buf[n++])) return HN_NOMEM(dg);
     *call = *c;
@@ -134,7 +220,7 @@ hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall
     hn_region_work(r, &w);
     const hn_kcall k = { .call = call, .buf = buf, .flops = w.flops, .bytes = w.bytes };
     if (!hn_vec_push(ret->arena, &ret->launches, k)) return HN_NOMEM(dg);
-    return f->whole ? HONE_OK : emit_rest(r, t, f->last, result.index, ret, dg);
+    return f->whole ? HONE_OK : emit_rest(r, t, f->last, result.index, line, ret, dg);
 }
 
 /* ---- products ---- */
@@ -145,23 +231,66 @@ bool hn_lib_product_type(hn_dtype t)
     return t == HN_F16 || t == HN_BF16 || t == HN_F32;
 }
 
-void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
+static hn_lib_product product_of(const hn_region *r, bool fill)
 {
-    (void)r, (void)t;
-    hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
+    return r->root->op == HN_OP_conv ? hn_lib_conv_product(r, fill) : hn_lib_gemm_product(r, fill);
 }
 
-static hn_lib_product product_of(const hn_region *r)
+void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
-    return r->root->op == HN_OP_conv ? hn_lib_conv_product(r) : hn_lib_gemm_product(r);
+    (void)t;
+    hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
+    if (product_of(r, /* fill= */ true).m.d_line) hn_space_add_list(ret, "fill", 2, (const int64_t[]){ 1, 0 });
+}
+
+/* ---- lines of whole 16 bytes ---- */
+static int64_t line_elems(const hn_region *r)
+{
+    return 16 * 8 / hn_dtype_bits(r->root->out[0]->type.dtype);
+}
+
+/* A constant matrix of n columns, which can be stored with longer lines. */
+static bool can_store(const hn_region *r, const hn_value *v)
+{
+    const int operand = hn_region_operand(r, v);
+    return operand >= 0 && r->data && r->data[operand] && v->type.rank == 2;
+}
+
+bool hn_lib_fill_lines(const hn_region *r, hn_lib_product *c)
+{
+    const int64_t whole = line_elems(r);
+    hn_libcall_matmul *m = &c->m;
+    if (m->n % whole == 0 || m->n < whole || m->groups != 1 || !hn_lower_can(r, r->root)) return false; /* nothing to fill, or too little */
+    if ((m->trans_a ? m->m : m->k) % whole || (m->trans_b && m->k % whole)) return false; /* other lines are no better */
+    if (!m->trans_b && !can_store(r, hn_in(r->root, 1))) return false;
+    m->d_line = (m->n + whole - 1) / whole * whole;
+    m->b_line = m->trans_b ? 0 : m->d_line;
+    c->fill_b = !m->trans_b;
+    return true;
+}
+
+hone_status hn_lib_product_pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
+{
+    (void)t, (void)i, (void)dg;
+    const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
+    const hn_value *b = hn_in(r->root, 1);
+    const size_t size = (size_t)hn_dtype_bits(b->type.dtype) / 8, line = (size_t)c.m.n * size, filled = (size_t)c.m.d_line * size;
+    const uint8_t *src = r->data[hn_region_operand(r, b)]->at;
+    uint8_t *at = dst;
+    for (int64_t k = 0; k < c.m.k; k++, at += filled, src += line) {
+        memcpy(at, src, line);
+        memset(at + line, 0, filled - line);
+    }
+    return HONE_OK;
 }
 
 /* Matrix units: at half the dtype's rate over the f32 rate that targets state; tiles of 128 x 128 keep multiprocessors busy. Proposals
  * come best first: the next one is taken for a tenth slower, so that all of them do not crowd others out of a race. */
 double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
-    enum { HALF_SPEED = 10, TILE = 128 };
-    const hn_lib_product c = product_of(r);
+    enum { HALF_SPEED = 10, TILE = 128, ODD_LINES = 3 /* times as slow */ };
+    const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
+    const bool odd = (c.m.d_line ? c.m.d_line : c.m.n) % line_elems(r) != 0;
     const hn_value *y = r->root->out[0];
     const double launch = 1000.0 * t->n_core; /* of the kernel behind the call: what others do in theirs */
     const double tiles = ceil((double)c.m.m / TILE) * ceil((double)c.m.n / TILE) * (double)c.m.groups;
@@ -169,17 +298,23 @@ double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t
     const double elems = (double)hn_dtype_bytes(y->type.dtype, hn_lib_elems(y));
     hn_work w;
     hn_region_work(r, &w);
-    const double call = fmax(w.flops / rate, w.bytes / (t->bandwidth_gbs * 0.7));
+    const double call = fmax((odd ? ODD_LINES : 1) * w.flops / rate, w.bytes / (t->bandwidth_gbs * 0.7));
     const double rest = c.f.whole ? 0 : 2 * elems / (t->bandwidth_gbs * 0.7) + launch;
-    return call * (1 + 0.1 * (double)p[0]) + rest;
+    return call * (1 + 0.1 * (double)p[HN_LIB_ALGO]) + rest;
 }
 
 hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
-    const hn_lib_product c = product_of(r);
-    const hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) },
-                               { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 1)) } };
-    const hn_libcall call = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[0],
+    const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
+    const hn_value *b = hn_in(r->root, 1);
+    hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) }, { HN_REF_IN, hn_region_operand(r, b) } };
+    const hn_blob lines = { .operand = operand[1].index, .recipe = hn_arena_printf(ret->arena, "lines_%lld", (long long)c.m.d_line),
+                            .bytes = (size_t)hn_dtype_bytes(b->type.dtype, c.m.k * c.m.d_line) };
+    if (c.fill_b) {
+        if (!lines.recipe || !hn_vec_push(ret->arena, &ret->blobs, lines)) return HN_NOMEM(dg);
+        operand[1] = (hn_ref){ HN_REF_BLOB, 0 };
+    }
+    const hn_libcall call = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[HN_LIB_ALGO],
                            .dtype = (uint32_t)r->root->out[0]->type.dtype, .workspace_bytes = WORKSPACE, .u.matmul = c.m };
-    return hn_lib_emit(r, t, &call, &c.f, operand, HN_COUNT(operand), ret, dg);
+    return hn_lib_emit(r, t, &call, &c.f, operand, HN_COUNT(operand), c.m.d_line, ret, dg);
 }

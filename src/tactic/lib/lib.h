@@ -22,27 +22,42 @@ bool hn_lib_is_fixed(const hn_value *v);
 int64_t hn_lib_elems(const hn_value *v);
 /**
  * Append the call. Buffers are the operands given, bias and addend, the result or a temporary, the workspace; where the call does
- * not do all of the region's work, a kernel follows that reads the temporary and does the rest.
+ * not do all of the region's work, a kernel follows that reads the temporary and does the rest. line: elements of the temporary from
+ * one line along the densest axis to the next; 0: they lie behind one another.
  */
 hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall *c, const hn_lib_fused *f, const hn_ref *operand,
-                        int n_operand, hn_emission *ret, hn_diag *dg);
+                        int n_operand, int64_t line, hn_emission *ret, hn_diag *dg);
 
 /* ---- products by cuBLASLt ---- */
-enum { HN_LIB_PRODUCT_FUSES = HN_CALL_BIAS | HN_CALL_ADD | HN_CALL_RELU };
+enum {
+    HN_LIB_FILLED_FUSES = HN_CALL_BIAS | HN_CALL_RELU | HN_CALL_GELU, /* where lines are filled up: an addend has other ones */
+    HN_LIB_PRODUCT_FUSES = HN_LIB_FILLED_FUSES | HN_CALL_ADD,
+};
 
-/** The root's operands 0 and 1 multiplied. */
+/**
+ * The root's operands 0 and 1 multiplied.
+ *
+ * The library's quick kernels want lines of whole 16 bytes. Where n is none (50257 words, say) the call may store lines filled up,
+ * which the kernel behind it reads; constant right operands are filled up when building.
+ */
 typedef struct hn_lib_product {
     hn_libcall_matmul m;
     hn_lib_fused f;
+    bool fill_b; /* the right operand is stored anew, as the emission's blob */
 } hn_lib_product;
 
 bool hn_lib_product_type(hn_dtype t);
-/** What the call for a matmul, or a convolution of one tap, multiplies and fuses. */
-hn_lib_product hn_lib_gemm_product(const hn_region *r);
-hn_lib_product hn_lib_conv_product(const hn_region *r);
-/** Slots of a tactic. One parameter, "algo": the place among the library's proposals. */
+/** What the call for a matmul, or a convolution of one tap, multiplies and fuses. fill: lines are filled up. */
+hn_lib_product hn_lib_gemm_product(const hn_region *r, bool fill);
+hn_lib_product hn_lib_conv_product(const hn_region *r, bool fill);
+/** Fill up lines, if that helps and can be done: the call then stores lines of d_line. */
+bool hn_lib_fill_lines(const hn_region *r, hn_lib_product *c);
+/** Where parameters stand. */
+enum { HN_LIB_ALGO, HN_LIB_FILL };
+/** Slots of a tactic. Parameters: "algo", the place among the library's proposals; "fill" where lines can be filled up. */
 void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret);
 double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p);
+hone_status hn_lib_product_pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg);
 hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg);
 
 #endif
