@@ -21,6 +21,7 @@ import numpy as np
 
 BLOCK_S = 0.4
 REST_S = 0.05
+ANSWER_S = 120   # how long a contestant may take for an answer
 WRONG = 1e9      # the error of an output that is no answer at all: wrong integers, shape, NaN or infinity
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -57,14 +58,14 @@ class Contestant:
         self.start()
         self.again()
 
-    def ask(self, timeout=120, **cmd):
+    def ask(self, timeout=None, **cmd):
         """One command, one answer; raises ContestError on refusal, death or silence."""
         try:
             self.proc.stdin.write(json.dumps(cmd).encode() + b"\n")
             self.proc.stdin.flush()
         except OSError:
             raise ContestError(self._death()) from None
-        line = self._line(time.monotonic() + timeout, cmd["cmd"])
+        line = self._line(time.monotonic() + (timeout or ANSWER_S), cmd["cmd"])
         try:
             reply = json.loads(line)
         except json.JSONDecodeError:

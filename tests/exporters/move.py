@@ -3,7 +3,7 @@ may do to them by rounding. Run by run.py in the exporters' environment.
 
     move.py MODEL FOLDER SEED INPUT.npy ...
 
-writes FOLDER/moved.onnx, and each input as FOLDER/PARENT_NAME.npy. Whole numbers stay, whatever
+writes FOLDER/moved.onnx, and each input as FOLDER/PARENT_NAME.npy, and prints the coarsest of the file's units. Whole numbers stay, whatever
 their type (exponents, masks, quantised weights): those no one rounds.
 """
 
@@ -38,13 +38,16 @@ def tensors(graph):
 
 def main():
     model, folder, rng = onnx.load(sys.argv[1]), pathlib.Path(sys.argv[2]), np.random.default_rng(int(sys.argv[3]))
+    coarsest = 0
     for t in tensors(model.graph):
         a = numpy_helper.to_array(t)
         if a.dtype in UNITS:
+            coarsest = max(coarsest, UNITS[a.dtype])
             t.CopyFrom(numpy_helper.from_array(moved(a, rng), t.name))
     onnx.save(model, folder / "moved.onnx")
     for name in map(pathlib.Path, sys.argv[4:]):
         np.save(folder / "_".join(name.parts[-2:]), moved(np.load(name), rng))
+    print(coarsest)
 
 
 if __name__ == "__main__":
