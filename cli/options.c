@@ -39,6 +39,7 @@ static const char *take_shape(cli_options *o, const char *v);
 static const char *take_input(cli_options *o, const char *v);
 static const char *take_route(cli_options *o, const char *v);
 static const char *take_exact(cli_options *o, const char *v);
+static const char *take_deterministic(cli_options *o, const char *v);
 static const char *take_accuracy(cli_options *o, const char *v);
 static const char *take_reference(cli_options *o, const char *v);
 
@@ -66,6 +67,8 @@ static const option_row rows[] = {
     { "route", "ROUTE", 0, BUILDS, OTHER, 0, 0, 0, "the same as --set", take_route },
     { "exact", NULL, 0, BUILDS, OTHER, 0, 0, 0,
       "round where the model rounds: no rewrite that computes otherwise\n(-core:exact=1)", take_exact },
+    { "deterministic", NULL, 0, BUILDS, OTHER, 0, 0, 0,
+      "the same bits wherever the engine runs on such a GPU, or it is not\nloaded (-core:deterministic=1)", take_deterministic },
     { "opt-level", "0..5", 0, BUILDS, COUNT, AT(build.opt_level), 0, 5,
       "how much of kernel choice is measured: 0 cost model alone, 3 default,\n5 everything", NULL },
     { "target", "NAME", 0, CLI_BUILD | CLI_EXPLAIN | CLI_TUNE, TEXT, AT(build.target), 0, 0,
@@ -239,6 +242,12 @@ static const char *take_exact(cli_options *o, const char *v)
 {
     (void)v;
     return take_route(o, "-core:exact=1");
+}
+
+static const char *take_deterministic(cli_options *o, const char *v)
+{
+    (void)v;
+    return take_route(o, "-core:deterministic=1");
 }
 
 /* NULL, or why not. */

@@ -56,6 +56,7 @@ static hn_fit fit_of(const field *f, const hn_tactic_def *td)
     if (fit != HN_FIT_YES) return fit;
     if (!hn_tactic_serves(td, f->t)) return HN_FIT_FEATURE;
     if (td->library && hn_library_missing(f->b, td->library)) return HN_FIT_LIBRARY;
+    if (td->library && f->b->o->frozen && hn_knob_read_model(f->b->knobs, HN_KNOB_core_deterministic)) return HN_FIT_UNFIXED;
     return hn_pin_source(&f->pin, td);
 }
 

@@ -69,6 +69,7 @@ static hone_status make_call(hn_job *b, const hn_libcall *c, hn_code *ret, hn_di
     uint8_t *at = hn_arena_alloc_aligned(b->a, sizeof h + sizeof full, HN_IMAGE_ALIGN);
     if (!at) return HN_NOMEM(dg);
     HN_TRY(choose_algorithm(b, &full, dg));
+    if (hn_knob_read_model(b->knobs, HN_KNOB_core_deterministic)) full.flags |= HN_CALL_FIXED;
     memcpy(at, &h, sizeof h);
     memcpy(at + sizeof h, &full, sizeof full);
     *ret = (hn_code){ .at = at, .n = sizeof h + sizeof full, .align = HN_IMAGE_ALIGN };

@@ -260,6 +260,27 @@ TEST(lib_algorithms_of_elsewhere_are_chosen_anew)
     CHECK_OK(load(&s, &dg), &dg);
 }
 
+TEST(lib_algorithms_are_kept_where_the_route_says_so)
+{
+    hn_diag dg = { 0 };
+    hn_simulate(/* libraries= */ true);
+    built free_one = build(t, PRODUCT, "-tactic:matrix_units=0", false);
+    built fixed = build(t, PRODUCT, "-tactic:matrix_units=0 -core:deterministic=1", false);
+    CHECK(calls(&fixed.r) && !hn_digest_eq(fixed.r.payload, free_one.r.payload));
+    free(free_one.data);
+    free(fixed.data);
+    check_route(PRODUCT, "-tactic:matrix_units=0 -core:deterministic=1", 1, 0);
+    built frozen = build(t, PRODUCT, "-core:deterministic=1", true);
+    CHECK(strstr(why_not(&frozen.r, "gemm_float_cublaslt__lib"), "chosen where") != NULL);
+    free(frozen.data);
+
+    section s = product_call();
+    s.c.flags = HN_CALL_FIXED, s.c.version = 120000, s.c.n_algo = 64;
+    CHECK_ERR(load(&s, &dg), HONE_E_VERSION, &dg, "algorithms of cuBLASLt 12.0.0, and 13.1.0 is here");
+    s.c.version = 130100; /* of this version, and of no use on this GPU */
+    CHECK_ERR(load(&s, &dg), HONE_E_DEVICE, &dg, "does not take");
+}
+
 TEST(lib_damaged_calls_are_refused)
 {
     hn_diag dg = { 0 };

@@ -28,7 +28,7 @@ typedef struct layout {
 
 typedef struct wish {
     size_t workspace;
-    uint32_t align[4];
+    uint32_t align[4], reduction;
 } wish;
 
 typedef struct algo {
@@ -128,6 +128,7 @@ DRIVER(cublasLtMatmulPreferenceDestroy, wish *w)
 DRIVER(cublasLtMatmulPreferenceSetAttribute, wish *w, int attribute, const void *v, size_t n)
 {
     if (attribute == 1) return put(&w->workspace, sizeof(w->workspace), v, n);
+    if (attribute == 3) return put(&w->reduction, sizeof(w->reduction), v, n);
     return attribute >= 5 && attribute <= 8 ? put(&w->align[attribute - 5], sizeof(w->align[0]), v, n) : INVALID;
 }
 
@@ -163,7 +164,7 @@ DRIVER(cublasLtMatmulAlgoGetHeuristic, void *h, const desc *d, const layout *a, 
     const int r = check_shapes(d, a, b, c, y);
 
     *ret_n = 0;
-    if (!h || r != OK) return r ? r : INVALID;
+    if (!h || r != OK || w->reduction != 2) return r ? r : INVALID; /* sums of halves are for nobody here */
     for (int i = 0; i < PROPOSALS && i < most; i++)
         if (((size_t)i << 20) <= w->workspace) ret[(*ret_n)++] = propose(i, w->align[0]);
     return OK;

@@ -42,10 +42,20 @@ static hone_status check(const hn_libcall *c, hn_diag *dg)
     return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call");
 }
 
-/* An algorithm holds for the version that proposed it; another one is asked again. */
+static hone_status refuse(const cuda_call *c, hn_diag *dg)
+{
+    char own[32], here[32];
+    c->lib->print_version(c->c.version, own, sizeof(own));
+    c->lib->print_version(c->lib->version(), here, sizeof(here));
+    hn_hint(dg, "Build it anew here, or without -core:deterministic=1.");
+    return HN_RAISE(dg, HONE_E_VERSION, "the engine keeps to algorithms of %s %s, and %s is here", c->lib->name, own, here);
+}
+
+/* An algorithm holds for the version that proposed it; another one is asked again, unless the same bits are wanted everywhere. */
 static hone_status settle(cuda_device *d, cuda_call *c, hn_diag *dg)
 {
     if (c->c.n_algo && c->c.version == c->lib->version()) return HONE_OK;
+    if (c->c.flags & HN_CALL_FIXED) return refuse(c, dg);
     const hone_status s = c->lib->choose(d, &c->c, NULL);
     if (s == HONE_OK || c->c.rank == 0) return s == HONE_OK ? s : c->lib->choose(d, &c->c, dg);
     c->c.rank = 0; /* fewer are proposed here */

@@ -142,8 +142,10 @@ static void drop_product(product *p)
 /* ---- algorithms ---- */
 static int wish_for(lt_wish *w, size_t workspace)
 {
-    const uint32_t align = ALIGN;
+    /* parts of a split sum are added in f32 and in their order: not in the result's type, as other schemes do */
+    const uint32_t align = ALIGN, reduction = LT_REDUCE_AS_COMPUTED;
     int r = lt.wish_set(w, LT_WISH_WORKSPACE, &workspace, sizeof(workspace));
+    if (r == 0) r = lt.wish_set(w, LT_WISH_REDUCTION, &reduction, sizeof(reduction));
     for (int i = LT_WISH_ALIGN_A; i <= LT_WISH_ALIGN_D && r == 0; i++)
         r = lt.wish_set(w, i, &align, sizeof(align));
     return r;
@@ -193,7 +195,9 @@ static hone_status take_algo(const hn_libcall *c, product *p, hn_diag *dg)
     memcpy(&p->algo, c->algo, sizeof(p->algo));
     const int r = lt.check(lt.handle, p->desc, p->a, p->b, p->y, p->y, &p->algo, &got);
     if (r == 0 && got.workspace_bytes <= (size_t)c->workspace_bytes) return HONE_OK;
-    return propose(c, p, 0, &p->algo, dg); /* another GPU: its own best one */
+    if (!(c->flags & HN_CALL_FIXED)) return propose(c, p, 0, &p->algo, dg); /* another GPU: its own best one */
+    hn_hint(dg, "Build it anew here, or without -core:deterministic=1.");
+    return HN_RAISE(dg, HONE_E_DEVICE, "the engine keeps to an algorithm of cuBLASLt that this GPU does not take");
 }
 
 static hone_status make(cuda_device *d, const hn_libcall *c, void **ret, hn_diag *dg)

@@ -37,6 +37,7 @@ enum {
     LT_LAYOUT_GROUPS = 5, /* cublasLtMatrixLayoutAttribute_t */
     LT_LAYOUT_STEP = 6,
     LT_WISH_WORKSPACE = 1, /* cublasLtMatmulPreferenceAttributes_t */
+    LT_WISH_REDUCTION = 3,
     LT_WISH_ALIGN_A = 5,
     LT_WISH_ALIGN_D = 8,
     LT_EPILOGUE_NONE = 1, /* cublasLtEpilogue_t: bits */
@@ -44,6 +45,7 @@ enum {
     LT_EPILOGUE_BIAS = 4,
     LT_EPILOGUE_GELU = 32, /* the formula with tanh, not the one with erf */
     LT_OP_T = 1, /* cublasOperation_t */
+    LT_REDUCE_AS_COMPUTED = 2, /* cublasLtReductionScheme_t: bits */
 };
 
 #endif

@@ -55,7 +55,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
 }
 
 const hn_tactic_def hn_tactic_conv_float_cublaslt__lib = {
-    .name = "conv_float_cublaslt__lib", .rev = 2, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .name = "conv_float_cublaslt__lib", .rev = 3, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
     .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .source = HN_KNOB_tactic_cublaslt,
     .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
 };
