@@ -163,38 +163,81 @@ static void work_col2im(const hn_call *c, hn_work *ret)
 }
 
 /*
- * A transposed convolution whose filters are the unit vectors: channel j of a block goes to its cell j and
- * nowhere else. Convolution is for floats, so integers of up to 32 bits go through f64, which adds them
- * exactly.
+ * x4 [n, cells, counts] as a transposed convolution whose filters are the unit vectors: channel j of a block goes to its
+ * cell j and nowhere else.
  */
+static hn_value *x_fold_by_filters(hn_builder *b, hn_value *x4, const fold *f, hn_dtype t)
+{
+    int64_t filter[HN_MAX_RANK] = {f->block_size, 1}, none[HN_MAX_RANK] = {0};
+    double *unit = HN_NEW_N(b->g->arena, double, f->block_size *f->block_size);
+
+    if (!unit) return NULL;
+    for (int64_t i = 0; i < f->block_size; i++)
+        unit[i * f->block_size + i] = 1;
+    for (int i = 0; i < f->k; i++)
+        filter[2 + i] = f->block[i];
+    hn_value *y = hn_b2(b, HN_OP_conv_transpose, x4, hn_const_fs(b, t, 2 + f->k, filter, unit),
+                        HN_ATTRS_ARG(HN_A_IS("stride", f->k, f->stride), HN_A_IS("dilation", f->k, f->dilation),
+                                     HN_A_DIMS("pad_begin", f->k, f->begin), HN_A_DIMS("pad_end", f->k, none)));
+    /* Crop the end padding, or pad: strides may leave a rest of the image that no block reaches. */
+    for (int i = 0; y && i < f->k; i++)
+        y = x_pad0(b, y, 2 + i, 0, x_dsub(b, f->image[i], y->type.dim[2 + i]));
+    return y;
+}
+
+/* One cell of all blocks, [n, 1, counts], where it goes: its elements a stride apart in [n, 1, image]. */
+static hn_value *x_cell_in_image(hn_builder *b, hn_value *x, const fold *f, const int64_t *cell)
+{
+    for (int i = 0; x && i < f->k; i++) {
+        const int axis = 2 + i;
+        hn_dim apart[HN_MAX_RANK];
+        if (f->stride[i] > 1) {
+            x = x_pad0(b, x_unsqueeze(b, x, axis + 1), axis + 1, 0, f->stride[i] - 1);
+            for (int k = 0; x && k < x->type.rank - 1; k++)
+                apart[k] = k < axis ? x->type.dim[k] : k == axis ? x_dmul(b, x->type.dim[k], f->stride[i]) : x->type.dim[k + 1];
+            x = x ? hn_reshape(b, x, x->type.rank - 1, apart) : NULL;
+        }
+        const hn_dim before = hn_dim_const(b->g->syms, cell[i] * f->dilation[i] - f->begin[i]);
+        if (x) x = x_pad0(b, x, axis, before, x_dsub(b, f->image[i], x_dadd(b, x->type.dim[axis], before)));
+    }
+    return x;
+}
+
+/* The same as a sum over cells: no 0 of a filter meets an infinity. */
+static hn_value *x_fold_by_cells(hn_builder *b, hn_value *x4, const fold *f)
+{
+    hn_value *sum = NULL;
+
+    for (int64_t c = 0; c < f->block_size; c++) {
+        int64_t cell[HN_MAX_RANK], rest = c;
+        for (int i = f->k - 1; i >= 0; i--) {
+            cell[i] = rest % f->block[i];
+            rest /= f->block[i];
+        }
+        hn_value *part = x_cell_in_image(b, hn_slice(b, x4, 1, c, 1), f, cell);
+        sum = sum ? x_add(b, sum, part) : part;
+    }
+    return sum;
+}
+
+/* A cell is a node or three, so that very large blocks take the filters. Convolution is for floats: integers of up to 32
+ * bits go through f64, which adds them exactly. */
+enum { MOST_CELLS = 64 };
+
 static hone_status expand_col2im(hn_builder *b, const hn_node *n, hn_value **out)
 {
     const hn_tdesc x = hn_in(n, 0)->type, to = hn_out(n, 0)->type;
     const hn_dtype t = hn_dtype_is_float(x.dtype) ? x_ctype(x.dtype) : HN_F64;
     hn_dim cols[HN_MAX_RANK];
-    int64_t filter[HN_MAX_RANK], none[HN_MAX_RANK];
     fold f;
 
     fold_of(b->g->syms, of_node, n, &f);
-    double *unit = HN_NEW_N(b->g->arena, double, f.block_size *f.block_size);
-    if (!unit) return HN_NOMEM(b->dg);
-    for (int64_t i = 0; i < f.block_size; i++)
-        unit[i * f.block_size + i] = 1;
     cols[0] = x_dmul(b, to.dim[0], to.dim[1]);
-    cols[1] = filter[0] = f.block_size;
-    filter[1] = 1;
-    for (int i = 0; i < f.k; i++) {
+    cols[1] = f.block_size;
+    for (int i = 0; i < f.k; i++)
         cols[2 + i] = f.count[i];
-        filter[2 + i] = f.block[i];
-        none[i] = 0;
-    }
     hn_value *x4 = hn_reshape(b, x_cast(b, hn_in(n, 0), t), 2 + f.k, cols);
-    hn_value *y = hn_b2(b, HN_OP_conv_transpose, x4, hn_const_fs(b, t, 2 + f.k, filter, unit),
-                        HN_ATTRS_ARG(HN_A_IS("stride", f.k, f.stride), HN_A_IS("dilation", f.k, f.dilation),
-                                     HN_A_DIMS("pad_begin", f.k, f.begin), HN_A_DIMS("pad_end", f.k, none)));
-    /* Crop the end padding, or pad: strides may leave a rest of the image that no block reaches. */
-    for (int i = 0; y && i < f.k; i++)
-        y = x_pad0(b, y, 2 + i, 0, x_dsub(b, f.image[i], y->type.dim[2 + i]));
+    hn_value *y = f.block_size <= MOST_CELLS ? x_fold_by_cells(b, x4, &f) : x_fold_by_filters(b, x4, &f, t);
     out[0] = x_cast(b, hn_reshape(b, y, to.rank, to.dim), x.dtype);
     return x_done(b);
 }

@@ -3,8 +3,8 @@
  *
  * The grid's last axis holds a place as (last axis, .., first axis), -1..1 across x: with align_corners 1
  * between the centres of the edge elements, else between their outer borders. mode: linear | nearest (half to
- * even) | cubic (a = -0.75). padding: zeros | border (the place is clamped) | reflection (the place, and a
- * cubic's taps, are mirrored).
+ * even) | cubic (a = -0.75). padding: zeros | border (the place is clamped, of a cubic its taps) | reflection
+ * (the place, and a cubic's taps, are mirrored).
  *
  *     affine_grid (theta [n,k,k+1]) {dim: n,c,d1..dk, align_corners} -> grid [n,d1..dk,k]
  *
@@ -63,7 +63,7 @@ static double place(const sample_job *j, int axis, double g)
     double x = j->align ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
 
     if (j->mode == SAMPLE_NEAREST) x = rint(x);
-    if (j->padding == SAMPLE_BORDER && !isnan(x)) x = fmin(fmax(x, 0), n - 1);
+    if (j->padding == SAMPLE_BORDER && j->mode != SAMPLE_CUBIC && !isnan(x)) x = fmin(fmax(x, 0), n - 1);
     if (j->padding == SAMPLE_REFLECTION) x = reflect(x, j->align ? 0 : -0.5, j->align ? n - 1 : n - 0.5);
     return x;
 }

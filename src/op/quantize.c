@@ -208,12 +208,15 @@ static double f32(double v)
 static hone_status ref_dynamic(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
     double lo = 0, hi = 0;
+    bool undefined = false;
 
     (void)dg;
     for (int64_t i = 0; i < in[X].numel; i++) {
         lo = fmin(lo, in[X].f[i]);
         hi = fmax(hi, in[X].f[i]);
+        undefined |= isnan(in[X].f[i]);
     }
+    if (undefined) lo = hi = NAN; /* as the extremes of ReduceMin and ReduceMax are */
     double scale = f32(f32(hi - lo) / 255);
     if (scale == 0) scale = 1; /* all zeros: any scale does; 0 would divide by itself */
     const int64_t zero = to_int(HN_U8, f32(-lo / scale), 0);

@@ -21,14 +21,14 @@ static hn_value *x_clamp(hn_builder *b, hn_value *v, hn_value *size)
     return x_min(b, x_max(b, v, x_k(b, v, 0)), x_add_k(b, size, -1));
 }
 
-/* The place as sampling starts from: rounded for nearest, brought inside for border and reflection. */
+/* The place as sampling starts from: rounded for nearest, brought inside for border (but for a cubic, whose taps are) and reflection. */
 static hn_value *x_start(hn_builder *b, const sampler *s, int axis)
 {
     hn_value *v = s->place[axis];
 
     if (s->mode == SAMPLE_NEAREST) v = x_round(b, v);
-    if (s->padding == SAMPLE_BORDER) return x_clamp(b, v, s->size[axis]);
-    if (s->padding == SAMPLE_ZEROS) return v;
+    if (s->padding == SAMPLE_BORDER && s->mode != SAMPLE_CUBIC) return x_clamp(b, v, s->size[axis]);
+    if (s->padding != SAMPLE_REFLECTION) return v;
     hn_value *last = x_add_k(b, s->size[axis], s->align_corners ? -1 : -0.5);
     hn_value *outside = x_or(b, x_lt(b, v, x_k(b, v, s->align_corners ? 0 : -0.5)), x_gt(b, v, last));
     return x_select(b, outside, x_reflect(b, s, axis, v), v);

@@ -206,6 +206,17 @@ static void evaluate(way *w, io_set *s, result *r)
     }
 }
 
+/* A file "halves" beside the model names the half type that it computes in: whoever made the outputs may have computed wider. */
+static hone_dtype half_type(const char *folder)
+{
+    char path[1200], name[16] = "";
+    snprintf(path, sizeof path, "%s/halves", folder);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%15s", name) != 1) name[0] = 0;
+    if (f) fclose(f);
+    return strcmp(name, "f16") == 0 ? HONE_DTYPE_F16 : strcmp(name, "bf16") == 0 ? HONE_DTYPE_BF16 : HONE_DTYPE_NONE;
+}
+
 static void feed(way *w, const io_set *s, result *r)
 {
     for (int i = 0; i < s->n_in && !r->verdict; i++) {
@@ -367,6 +378,7 @@ static void run_case(const char *folder, const char *twin, open_dims *open, resu
     if (!r->verdict && opt.open) open_model(a, w.m, &o, &s, open);
     if (!r->verdict) load_files(a, folder, w.m, &s, r);
     s.loose = opt.loose || twin;
+    if (s.loose && !opt.self) s.halves = half_type(folder);
     if (!r->verdict && (opt.self || s.loose)) evaluate(&w, &s, r);
     if (!r->verdict && twin) want_of_twin(a, twin, &s, r);
     if (!r->verdict && !opt.eval) build(&w, r);

@@ -56,10 +56,18 @@ static double unit(hone_dtype t)
     }
 }
 
+/* Squares of less than the root of the least normal number vanish. */
+static double least(hone_dtype t)
+{
+    return t == HONE_DTYPE_F64 ? 0x1p-511 : 0x1p-63;
+}
+
 static void tolerance(const io_set *s, int at, double *ret_abs, double *ret_rel)
 {
     if (s->loose) {
-        *ret_abs = 16 * s->noise[at] + 256 * unit(s->io[at].dtype) * largest(&s->file[at]);
+        const double most = largest(&s->file[at]);
+        *ret_abs = 16 * s->noise[at] + 256 * unit(s->io[at].dtype) * most + least(s->io[at].dtype);
+        if (s->halves) *ret_abs += 4 * unit(s->halves) * most;
         *ret_rel = 256 * unit(s->io[at].dtype);
         return;
     }

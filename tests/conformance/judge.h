@@ -27,6 +27,7 @@ typedef struct io_set {
     bool cut_off[MAX_IO]; /* the file's bfloat16 were cut off, not rounded */
     bool loose;           /* tolerances for random graphs: see judge.c */
     double noise[MAX_IO]; /* loose: how far the model's own rounding carries the output */
+    hone_dtype halves;    /* loose: the half type inside, where whoever made the files may have computed wider */
     int n, n_in;
     bool owned; /* data of the outputs' files is to be freed */
     bool given; /* some of the model's inputs got their values when it was read */

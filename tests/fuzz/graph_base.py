@@ -9,11 +9,14 @@ import dataclasses
 import random
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 F32, F64, F16 = np.dtype("float32"), np.dtype("float64"), np.dtype("float16")
 I64, I32, I8, U8, BOOL = np.dtype("int64"), np.dtype("int32"), np.dtype("int8"), np.dtype("uint8"), np.dtype("bool")
+I16, U16, U32, U64 = np.dtype("int16"), np.dtype("uint16"), np.dtype("uint32"), np.dtype("uint64")
+BF16 = np.dtype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
 FLOATS, INTS = (F32, F64, F16), (I64, I32)
+OPSETS, OLD = tuple(range(11, 26)), (7, 8, 9, 10)
 MAX_ELEMS, MAX_RANK, MAX_SIZE = 4096, 5, 1e4
 
 
@@ -25,6 +28,7 @@ class Val:
     mag: float          # no element is larger
     exact: bool = True  # for floats; see above
     nonneg: bool = False
+    known: tuple = ()   # axes whose extents stay numbers when others get names
 
 
 def numel(shape):
@@ -41,7 +45,7 @@ class Gen:
     def __init__(self, seed, hostile=False):
         self.r = random.Random(seed)
         self.np = np.random.default_rng(seed)
-        self.opset = self.r.choice((11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22))
+        self.opset = self.r.choice(OLD if self.r.random() < 0.08 else OPSETS)
         self.hostile = hostile
         self.vals, self.nodes, self.inits, self.inputs, self.feeds = [], [], [], [], {}
         self.n_name = 0
@@ -53,17 +57,17 @@ class Gen:
         return f"{what}{self.n_name}"
 
     def array(self, dtype, shape, lo=-16, hi=16):
-        if dtype in FLOATS:
+        if dtype in FLOATS + (BF16,):
             x = self.np.integers(lo, hi + 1, size=shape).astype(dtype) / dtype.type(8)
             return np.asarray(x, dtype)
         if dtype == BOOL:
             return self.np.integers(0, 2, size=shape).astype(bool)
-        if dtype == U8:
-            return self.np.integers(0, 17, size=shape).astype(U8)
+        if dtype.kind == "u":
+            return self.np.integers(0, 17, size=shape).astype(dtype)
         return self.np.integers(-8, 9, size=shape).astype(dtype)
 
     def bound(self, dtype):
-        return 2.0 if dtype in FLOATS else 1.0 if dtype == BOOL else 16.0
+        return 2.0 if dtype in FLOATS + (BF16,) else 1.0 if dtype == BOOL else 16.0
 
     def const(self, x, attr=None):
         """An initializer, or now and then a Constant node; its name."""
@@ -94,7 +98,7 @@ class Gen:
             if self.hostile and dtype in FLOATS and x.size:
                 flat = x.reshape(-1)
                 for k in range(min(3, flat.size)):
-                    flat[self.r.randrange(flat.size)] = self.r.choice((np.inf, -np.inf, np.nan, -0.0, 1e-40, 1e18 if dtype != F16 else 1e4))
+                    flat[self.r.randrange(flat.size)] = self.r.choice((np.inf, -np.inf, np.nan, -0.0, 1e-40, 1e6 if dtype != F16 else 1e3))
             self.inputs.append(v)
             self.feeds[v.name] = x
         self.vals.append(v)
@@ -148,9 +152,11 @@ class Gen:
         tries = 0
         while len([n for n in self.nodes if n.op_type != "Constant"]) < n_node and tries < 12 * n_node:
             tries += 1
-            self.r.choice(RECIPES)(self)
+            self.r.choice(RECIPES if self.opset in OPSETS else OLD_RECIPES)(self)
 
     def model(self, symbolic=False):
+        """symbolic: extents of inputs get names, in half of the models one name for all that are equal."""
+        shared = self.r.random() < 0.5
         used = {i for n in self.nodes for i in n.input} | {i for n in self.nodes for a in n.attribute if a.HasField("g")
                                                            for m in a.g.node for i in m.input}
         made = {o for n in self.nodes if n.op_type != "Constant" for o in n.output}
@@ -162,19 +168,21 @@ class Gen:
             return helper.make_tensor_value_info(v.name, onnx_type(v.dtype), dims)
 
         def dims(v):
-            return [f"{v.name}_{i}" if symbolic and self.r.random() < 0.5 else d for i, d in enumerate(v.shape)]
+            return [(f"n{d}" if shared else f"{v.name}_{i}") if symbolic and i not in v.known and self.r.random() < 0.5 else d for i, d in enumerate(v.shape)]
 
         g = helper.make_graph(self.nodes, "fuzz", [info(v, dims(v)) for v in ins],
                               [info(v, [f"{v.name}_o{i}" for i in range(len(v.shape))]) for v in outs], self.inits)
-        m = helper.make_model(g, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8 if self.opset < 21 else 10)
+        m = helper.make_model(g, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8 if self.opset < 21 else 10 if self.opset < 23 else 11)
         return m, {v.name: self.feeds[v.name] for v in ins}, [v.name for v in outs]
 
 
-RECIPES = []
+RECIPES, OLD_RECIPES = [], []
 
 
-def recipe(weight=1):
+def recipe(weight=1, old=False):
+    """old: writes what opsets below 11 read too; "only": nothing newer."""
     def note(f):
-        RECIPES.extend([f] * weight)
+        RECIPES.extend([f] * (0 if old == "only" else weight))
+        OLD_RECIPES.extend([f] * (weight if old else 0))
         return f
     return note

@@ -16,7 +16,7 @@ UNARY = {  # op: (opset, bound of the result from the operand's, exact stays)
 }
 
 
-@recipe(5)
+@recipe(5, old=True)
 def unary(g):
     op = g.r.choice(list(UNARY))
     since, bound, exact = UNARY[op]
@@ -26,7 +26,7 @@ def unary(g):
         g.one(op, [x], x.dtype, x.shape, bound(x.mag), x.exact and exact)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def exp_log(g):
     x = g.pick((F32,), ok=lambda v: v.mag <= 6)
     if not x:
@@ -43,7 +43,7 @@ def round_off(g):
         g.one(g.r.choice(("Floor", "Ceil", "Round", "Sign")), [x], x.dtype, x.shape, x.mag + 1)
 
 
-@recipe(6)
+@recipe(6, old=True)
 def binary(g):
     op = g.r.choice(("Add", "Sub", "Mul", "Max", "Min", "Add", "Mul"))
     x = g.pick(FLOATS + INTS if op in ("Add", "Sub", "Mul") or g.opset >= 12 else FLOATS)
@@ -56,7 +56,7 @@ def binary(g):
     g.one(op, ins, x.dtype, np.broadcast_shapes(x.shape, y.shape), mag, exact)
 
 
-@recipe(2)
+@recipe(2, old=True)
 def by_constant(g):
     x = g.pick((F32, F64))
     if not x:
@@ -94,7 +94,7 @@ def compare(g):
         g.one(op, [x, y], BOOL, np.broadcast_shapes(x.shape, y.shape), 1)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def logic(g):
     x = g.pick((BOOL,))
     if g.r.random() < 0.3:
@@ -126,7 +126,7 @@ def clip(g):
     g.one("Clip", [x] + g.r.choice(([lo], [lo, hi], ["", hi], [])), x.dtype, x.shape, max(x.mag, 5), x.exact)
 
 
-@recipe(2)
+@recipe(2, old=True)
 def cast(g):
     x = g.pick(ok=lambda v: v.exact)
     if not x:

@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 from graph_base import BOOL, F32, F64, I64, numel, recipe
 
 
-@recipe(3)
+@recipe(3, old=True)
 def reshape(g):
     x = g.pick()
     if not x:
@@ -30,7 +30,7 @@ def reshape(g):
     g.one("Reshape", [x, g.ints(*spec)], x.dtype, dims, x.mag, x.exact)
 
 
-@recipe(3)
+@recipe(3, old=True)
 def transpose(g):
     x = g.pick(rank=(1, 2, 3, 4, 5))
     if x and x.shape:
@@ -44,7 +44,7 @@ def transpose(g):
             g.one("Transpose", [x], x.dtype, [x.shape[p] for p in perm], x.mag, x.exact, perm=perm)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def flatten(g):
     x = g.pick()
     if x:
@@ -61,7 +61,7 @@ def with_axes(g, op, x, axes, shape, **attrs):
     return g.one(op, ins, x.dtype, shape, x.mag, x.exact, **extra)
 
 
-@recipe(2)
+@recipe(2, old=True)
 def unsqueeze(g):
     x = g.pick(rank=(0, 1, 2, 3, 4))
     if not x or len(x.shape) > 4:
@@ -72,7 +72,7 @@ def unsqueeze(g):
     with_axes(g, "Unsqueeze", x, [axes[0] - len(shape)] if g.r.random() < 0.3 else axes, shape)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def squeeze(g):
     x = g.pick(ok=lambda v: 1 in v.shape)
     if not x:
@@ -110,7 +110,7 @@ def slicing(g):
     g.one("Slice", ins, x.dtype, shape, x.mag, x.exact)
 
 
-@recipe(3)
+@recipe(3, old=True)
 def concat(g):
     x = g.pick(rank=(1, 2, 3, 4, 5))
     if not x or not x.shape:
@@ -130,7 +130,7 @@ def concat(g):
     g.one("Concat", parts, x.dtype, shape, max(p.mag for p in parts), all(p.exact for p in parts), axis=a)
 
 
-@recipe(2)
+@recipe(2, old=True)
 def split(g):
     x = g.pick(rank=(1, 2, 3, 4), ok=lambda v: max(v.shape, default=0) > 1)
     if not x or max(x.shape, default=0) < 2:
@@ -172,7 +172,7 @@ def expand(g):
     g.one("Expand", [x, g.ints(*lead, *spec)], x.dtype, list(lead) + shape, x.mag, x.exact)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def tile(g):
     x = g.pick((F32, I64), rank=(1, 2, 3))
     if x and x.shape:
@@ -180,7 +180,7 @@ def tile(g):
         g.one("Tile", [x, g.ints(*k)], x.dtype, [d * e for d, e in zip(x.shape, k)], x.mag, x.exact)
 
 
-@recipe(3)
+@recipe(3, old=True)
 def gather(g):
     x = g.pick(rank=(1, 2, 3, 4))
     if not x or not x.shape:
@@ -243,14 +243,15 @@ def scatter_nd(g):
         g.one("ScatterND", [x, g.const(at), u], x.dtype, x.shape, max(x.mag, u.mag), x.exact)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def depth_space(g):
     x = g.pick((F32,), rank=4, ok=lambda v: v.shape[1] % 4 == 0 and v.shape[1], make=lambda: g.fresh(F32, (g.r.choice((1, 2)), 4 * g.r.choice((1, 2)), 2, g.r.choice((2, 4)))))
     if not x or 0 in x.shape or x.shape[1] % 4:
         return
     n, c, h, w = x.shape
     if g.r.random() < 0.5 or h % 2 or w % 2:
-        g.one("DepthToSpace", [x], F32, (n, c // 4, h * 2, w * 2), x.mag, x.exact, blocksize=2, mode=g.r.choice(("DCR", "CRD")))
+        g.one("DepthToSpace", [x], F32, (n, c // 4, h * 2, w * 2), x.mag, x.exact, blocksize=2,
+              **({"mode": g.r.choice(("DCR", "CRD"))} if g.opset >= 11 else {}))
     else:
         g.one("SpaceToDepth", [x], F32, (n, c * 4, h // 2, w // 2), x.mag, x.exact, blocksize=2)
 

@@ -6,7 +6,7 @@ from graph_base import F32, F64, I32, I64, I8, U8, numel, recipe
 
 
 # ---- reductions, order ----
-@recipe(4)
+@recipe(4, old=True)
 def reduce(g):
     op = g.r.choice(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare",
                      "ReduceLogSumExp"))
@@ -56,7 +56,7 @@ def topk(g):
     g.emit("TopK", [x, g.ints(k)], [(F32, tuple(shape), x.mag, True), (I64, tuple(shape), 8, True)], axis=a, largest=g.r.randint(0, 1))
 
 
-@recipe(2)
+@recipe(2, old=True)
 def softmax(g):
     x = g.pick((F32, F32, F64), ok=lambda v: v.shape and v.mag < 64 and 0 not in v.shape)
     if x and x.shape and 0 not in x.shape:
@@ -65,9 +65,9 @@ def softmax(g):
 
 
 # ---- contractions ----
-@recipe(4)
+@recipe(4, old=True)
 def matmul(g):
-    x = g.pick((F32, F32, F32, F64, I32), rank=(1, 2, 3, 4), ok=lambda v: v.shape)
+    x = g.pick((F32, F32, F32, F64, I32) if g.opset >= 9 else (F32, F64), rank=(1, 2, 3, 4), ok=lambda v: v.shape)
     if not x or not x.shape:
         return
     k, n = x.shape[-1], g.r.choice((1, 2, 3, 5, 8, 16))
@@ -81,7 +81,7 @@ def matmul(g):
     g.one("MatMul", [x, y], x.dtype, shape, mag, x.exact and mag < 256)
 
 
-@recipe(2)
+@recipe(2, old=True)
 def gemm(g):
     x = g.pick((F32,), rank=2)
     if not x or len(x.shape) != 2:
@@ -115,7 +115,7 @@ def image(g, most=2):
                   make=lambda: g.fresh(F32, [g.r.choice((1, 2)), g.r.choice((1, 2, 3, 4, 8))] + [g.r.choice((3, 4, 5, 7, 9)) for _ in range(rank)]))
 
 
-@recipe(4)
+@recipe(4, old=True)
 def conv(g):
     x = image(g)
     if not x or len(x.shape) < 3 or 0 in x.shape:
@@ -143,7 +143,7 @@ def conv(g):
         g.one("BatchNormalization", [y] + p, F32, y.shape, mag * 4 + 8, False)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def conv_transpose(g):
     x = image(g, 1)
     if not x or len(x.shape) < 3 or 0 in x.shape:
@@ -161,7 +161,7 @@ def conv_transpose(g):
           dilations=d, pads=lo + hi, output_padding=more, group=group)
 
 
-@recipe(2)
+@recipe(2, old=True)
 def pool(g):
     x = image(g)
     if not x or len(x.shape) < 3 or 0 in x.shape:
@@ -177,11 +177,16 @@ def pool(g):
     out = [window_out(*a) for a in zip(x.shape[2:], k, s, d, lo, hi)]
     if min(out) < 1:
         return
-    attrs = {"dilations": d} if op == "MaxPool" else {"count_include_pad": g.r.randint(0, 1)}
+    if g.opset < 10:
+        d = [1] * len(d)
+        out = [window_out(*a) for a in zip(x.shape[2:], k, s, d, lo, hi)]
+    if min(out) < 1:
+        return
+    attrs = ({"dilations": d} if g.opset >= 10 else {}) if op == "MaxPool" else {"count_include_pad": g.r.randint(0, 1)}
     g.one(op, [x], F32, list(x.shape[:2]) + out, x.mag, x.exact and op == "MaxPool", kernel_shape=k, strides=s, pads=lo + hi, **attrs)
 
 
-@recipe(2)
+@recipe(2, old=True)
 def norm(g):
     x = g.pick((F32,), rank=(2, 3, 4), ok=lambda v: 0 not in v.shape and v.mag < 64)
     if not x or len(x.shape) < 2 or 0 in x.shape:
@@ -246,7 +251,7 @@ def einsum(g):
         g.one("Einsum", xs, F32, shape, float(np.prod([x.mag for x in xs])) * 16, False, equation=eq)
 
 
-@recipe(1)
+@recipe(1, old=True)
 def recurrent(g):
     s, b, i, h = g.r.randint(1, 4), g.r.randint(1, 3), g.r.randint(1, 4), g.r.choice((1, 2, 3, 5))
     op = g.r.choice(("LSTM", "GRU", "RNN"))

@@ -29,7 +29,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests" / "conformance")]
 import graph_gen  # noqa: E402
 import onnx  # noqa: E402
 import run as conformance  # noqa: E402
-from onnx import helper, numpy_helper  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 
 def ort_run(model, feeds, names):
@@ -44,6 +44,16 @@ def ort_run(model, feeds, names):
         return ort.InferenceSession(model, o, providers=["CPUExecutionProvider"]).run(names, feeds)
     except Exception:
         return None
+
+
+def half_type(model):
+    """The narrowest half type among the values of a model, which ONNX Runtime computes in float32 where it likes; "none"."""
+    text = onnx.printer.to_text(onnx.load_model_from_string(model))
+    inferred = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(model)).graph
+    types = {v.type.tensor_type.elem_type for v in (*inferred.value_info, *inferred.input, *inferred.output)}
+    if "to: int = 16>" in text or TensorProto.BFLOAT16 in types:
+        return "bf16"
+    return "f16" if "to: int = 10>" in text or TensorProto.FLOAT16 in types else "none"
 
 
 class Ort:
@@ -75,6 +85,7 @@ class Voters:
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(parents=True)
         (self.folder / "model.onnx").write_bytes(model)
+        (self.folder / "halves").write_text(half_type(model))
         for i, (n, x) in enumerate(feeds.items()):
             (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(x, n).SerializeToString())
         for i, (n, x) in enumerate(zip(names, outs or [])):

@@ -273,6 +273,10 @@ TEST(col2im_expands)
             "pad_begin=[1,0], pad_end=[1,0]}  out y",
             "", 0);
     EXPANDS("sym n  sym w  in x f32[n,4,w]  y = col2im(x) {image=[w+1], block=[2]}  out y", "n=2 w=5", 0);
+    EXPANDS("in x f32[2,6,5]  y = col2im(x) {image=[16], block=[3], stride=[3], pad_begin=[1]}  out y", "", 0);
+    EXPANDS("sym w  in x f32[2,6,w]  y = col2im(x) {image=[3*w+1], block=[3], stride=[3], pad_begin=[1]}  out y", "w=5", 0);
+    EXPANDS("in x f32[1,98,9]  y = col2im(x) {image=[9,9], block=[7,7]}  out y", "", 0);
+    EXPANDS("in x f32[1,81,9]  y = col2im(x) {image=[11,11], block=[9,9]}  out y", "", 0);
     EXPANDS("in x f32[1,10,12]  y = col2im(x) {image=[3,4,5], block=[1,1,5]}  out y", "", 0);
     EXPANDS("in x i32[1,4,4]  y = col2im(x) {image=[3,3], block=[2,2]}  out y", "", E_AS_IS);
     EXPECT("const x f32[1,2,3] = {1, 2, 3, 10, 20, 30}  y = col2im(x) {image=[4], block=[2]}  out y",
