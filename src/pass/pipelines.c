@@ -11,6 +11,8 @@ static const hn_pipeline_step default_steps[] = {
     { "slice_concat", 0 }, { "merge_concat", 0 }, { "merge_equal", 0 },
     { "fuse_layer_norm", 1 }, { "fuse_rms_norm", 1 }, { "fuse_softmax", 1 }, { "fuse_attention", 1 },
     { "fuse_gelu", 1 }, { "fuse_silu", 1 },
+    /* In the types that the route asks for. */
+    { "narrow_float", 5 }, { "merge_cast", 5 }, { "fold_constants", 5 },
     /* Down to what tactics take, and into a shape that suits them. */
     { "lower_list", 2 }, { "expand_composites", 2 }, { "fold_if", 2 }, { "fold_constants", 2 }, { "fold_dims", 2 }, { "fold_neutral", 2 },
     { "fold_unit_axes", 2 }, { "drop_broadcast", 2 }, { "merge_scale", 2 }, { "cheaper_math", 2 }, { "merge_clip", 2 },
