@@ -20,13 +20,13 @@ import peers
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = peers.CACHE / "exporters"
 FACTOR, FLOOR, AGREE = 1.5, 1e-6, 1e-4
-# How often a file's numbers are moved, and what it may then move by: more, and comparing shows nothing.
+# How many evaluations of moved numbers there are at least, and what they may move by: more, and comparing shows nothing.
 DRAWS, CHAOS = 4, 0.25
-# Ops in which ONNX Runtime rounds to bytes what the file leaves in float32 (onnx-decisions.md, com.microsoft): eight bits over six
-# deviations are 7e-3 of a value each, here and at the next step.
-ROUNDS_INSIDE, INSIDE = {"DynamicQuantizeLSTM"}, 2e-2
+# Where ONNX Runtime rounds to bytes inside an op (move.py says in which): eight bits over six deviations are 7e-3 of a value each,
+# here and at the next step.
+INSIDE = 2e-2
 # Halves are noisy, and so are bins: more runs.
-NOISY, NOISY_RUNS = ("fp16", "ort_fp16", "gpu", "qdq", "qoperator", "dynamic"), 4
+NOISY_RUNS = 4
 # A prompt without a cache, then tokens, each with the caches that came out before.
 STEPS = (5, 1, 1, 2, 1, 1)
 PATIENCE_S = 600 # for one answer: other work may go on
@@ -65,7 +65,7 @@ def feeds_of(net, variant, work):
     fixed = CACHE / net.name / f"{of}.fixed.json"
     if fixed.exists():
         sizes = [{**size, **json.loads(fixed.read_text())} for size in sizes]
-    count = max(net.runs, NOISY_RUNS) if variant in NOISY else net.runs
+    count = max(net.runs, NOISY_RUNS) if variant in derive.NOISY else net.runs
     return [save(net.feeds(size, run), work / f"in_{i}_{run}") for i, size in enumerate(sizes) for run in range(count)]
 
 
@@ -115,11 +115,11 @@ def ort_answers(peer, path, runs, folder):
 
 
 def moved(path, runs, want, work):
-    """How far the float64 evaluation moves with the last places of the file's numbers and of its inputs, and the coarsest such unit."""
+    """How far the float64 evaluation moves with the last places of the file's numbers and of its inputs; and what else move.py says."""
     import contest
     import ours
     errors = []
-    for seed in range(DRAWS):
+    for seed in range(-(-DRAWS // len(runs))): # anew for each run anyway: its inputs move too
         to = work / f"moved_{seed}"
         to.mkdir(parents=True, exist_ok=True)
         given = [p for files in runs for p in files.values()]
@@ -129,7 +129,7 @@ def moved(path, runs, want, work):
             there = {n: str(to / "_".join(pathlib.Path(p).parts[-2:])) for n, p in files.items()}
             errors.append(contest.worst_error(ours.reference(File(to / "moved.onnx", "moved"), there, to / f"out_{i}"), w))
         shutil.rmtree(to)
-    return rms(errors), float(says)
+    return rms(errors), json.loads(says)
 
 
 def check(path, runs, work):
@@ -164,8 +164,9 @@ def judge(path, runs, work, want, got, ort):
     plain, _ = ort_answers("ort_plain", path, runs, work / "plain")
     if ort and all(plain):
         r["apart"] = min(r["apart"], off(got, plain))
-    r["moves"], unit = moved(path, runs, want, work)
-    near = max(AGREE, unit, 2 * r["moves"], INSIDE if ROUNDS_INSIDE & ops_of(path) else 0)
+    r["moves"], about = moved(path, runs, want, work)
+    unit = about["unit"]
+    near = max(AGREE, unit, 2 * r["moves"], INSIDE if about["inside"] else 0)
     if r["moves"] > CHAOS:
         r["reason"] = f"the last place of the file's numbers moves its outputs by {r['moves']:.1e}: this shows nothing"
     elif r["err"] > max(FLOOR, unit / 2, FACTOR * max(r.get("ort", 0), r["moves"])):
@@ -173,12 +174,6 @@ def judge(path, runs, work, want, got, ort):
     elif r.get("apart", 0) > near:
         r["reason"] = f"{r['apart']:.1e} from ONNX Runtime, {near:.1e} allowed"
     return r | ({"verdict": "FAIL"} if r["reason"] else {})
-
-
-def ops_of(path):
-    """The kinds of nodes in a file, as far as the file's text shows them."""
-    text = path.read_bytes()
-    return {op for op in ROUNDS_INSIDE if op.encode() in text}
 
 
 # ---- decoders, step by step ----

@@ -30,11 +30,12 @@ def prepared(src, dst):
     return out
 
 
-def static(net, src, dst, **options):
+def static(net, src, dst, activations="QUInt8", weights="QInt8", **options):
     from onnxruntime.quantization import QuantType, quantize_static
     ready = prepared(src, dst)
     try:
-        quantize_static(str(ready), str(dst), Calibration(net), activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, **options)
+        quantize_static(str(ready), str(dst), Calibration(net), activation_type=getattr(QuantType, activations),
+                        weight_type=getattr(QuantType, weights), **options)
     finally:
         ready.unlink()
 
@@ -42,6 +43,16 @@ def static(net, src, dst, **options):
 def qdq(net, src, dst):
     from onnxruntime.quantization import QuantFormat
     static(net, src, dst, quant_format=QuantFormat.QDQ, per_channel=True)
+
+
+def qdq_of(activations, weights, **extra):
+    """As qdq, with numbers of other types."""
+    def tool(net, src, dst):
+        from onnxruntime.quantization import CalibrationMethod, QuantFormat
+        how = CalibrationMethod.Distribution if "FLOAT8" in weights else CalibrationMethod.MinMax
+        static(net, src, dst, activations, weights, quant_format=QuantFormat.QDQ, per_channel="FLOAT8" not in weights,
+               calibrate_method=how, extra_options=extra)
+    return tool
 
 
 def qoperator(net, src, dst):
@@ -54,13 +65,19 @@ def dynamic(net, src, dst):
     quantize_dynamic(str(src), str(dst), weight_type=QuantType.QInt8)
 
 
-def blocks(fmt):
-    """Weights of products in blocks of 4-bit numbers."""
+def dynamic_unsigned(net, src, dst):
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    quantize_dynamic(str(src), str(dst), weight_type=QuantType.QUInt8, per_channel=True, reduce_range=True)
+
+
+def blocks(fmt, **options):
+    """Weights of products in blocks of 4-bit numbers, or of as many bits as said."""
     def tool(net, src, dst):
         import onnx
         from onnxruntime.quantization import QuantFormat
         from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
-        q = MatMulNBitsQuantizer(onnx.load(src), block_size=32, is_symmetric=False, quant_format=getattr(QuantFormat, fmt))
+        q = MatMulNBitsQuantizer(onnx.load(src), quant_format=getattr(QuantFormat, fmt),
+                                 **{"block_size": 32, "is_symmetric": False, **options})
         q.process()
         q.model.save_model_to_file(str(dst), False)
     return tool
@@ -118,4 +135,11 @@ def slim(net, src, dst):
 
 
 TOOLS = {"qdq": qdq, "qoperator": qoperator, "dynamic": dynamic, "nbits": blocks("QOperator"), "nbits_qdq": blocks("QDQ"),
+         "qdq_s8": qdq_of("QInt8", "QInt8", ActivationSymmetric=True, AddQDQPairToWeight=True),
+         "qdq_16": qdq_of("QUInt16", "QInt8"), "qdq_w4": qdq_of("QUInt8", "QInt4"),
+         "qdq_f8": qdq_of("QFLOAT8E4M3FN", "QFLOAT8E4M3FN"), "dynamic_u8": dynamic_unsigned,
+         "nbits_sym": blocks("QOperator", is_symmetric=True, block_size=16, accuracy_level=4),
+         "nbits_8": blocks("QOperator", bits=8),
          "transformer": transformer, "gpu": gpu, "fp16": half, "ort_fp16": ort_half, "sim": sim, "slim": slim}
+# Of halves, and of numbers that fall into bins.
+NOISY = {t for t in TOOLS if t.startswith(("qdq", "qoperator", "dynamic", "gpu"))} | {"fp16", "ort_fp16"}

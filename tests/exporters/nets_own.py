@@ -31,7 +31,7 @@ recurrent("gru", bidirectional=True)
 recurrent("rnn")
 
 
-@lib.net("unet", {"x": "f32[batch,3,height,width] image"}, IMAGES, debian=True, derive=("qdq", "sim", "slim", "ort_fp16", *OPSETS, "loose"))
+@lib.net("unet", {"x": "f32[batch,3,height,width] image"}, IMAGES, debian=True, derive=("qdq", "qdq_s8", "qdq_16", "qdq_w4", "qdq_f8", "sim", "slim", "ort_fp16", *OPSETS, "loose"))
 def unet():
     import torch
     from torch import nn

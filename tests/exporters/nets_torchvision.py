@@ -18,7 +18,7 @@ def classifier(name, inputs=None, sizes=SIZES, derive=(), debian=False, runs=1, 
 
 
 classifier("resnet18", derive=("qdq", "qoperator", "slim", "sim", "fp16"), debian=True)
-classifier("mobilenet_v2", derive=("qdq", "sim"), debian=True)
+classifier("mobilenet_v2", derive=("qdq", "qdq_s8", "sim"), debian=True)
 classifier("mobilenet_v3_small", derive=("qdq", "slim", "fp16", *OPSETS, "loose"), debian=True)
 classifier("efficientnet_b0", debian=True, derive=("qoperator",), runs=4)
 classifier("squeezenet1_1", debian=True)
@@ -46,7 +46,7 @@ def vgg_bn():
     return net
 
 
-@lib.net("convnext", IMAGE, SIZES, debian=True, derive=("slim", "ort_fp16", "loose"))
+@lib.net("convnext", IMAGE, SIZES, debian=True, derive=("slim", "qdq", "ort_fp16", "loose"))
 def convnext():
     from torchvision.models.convnext import CNBlockConfig, ConvNeXt
     return ConvNeXt([CNBlockConfig(24, 48, 2), CNBlockConfig(48, 96, 2), CNBlockConfig(96, None, 2)], num_classes=10)

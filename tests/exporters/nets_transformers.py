@@ -53,7 +53,7 @@ def encoder(name, model, config, derive=(), **options):
     lib.add(name, make, ENCODER, SEQUENCES, derive=derive)
 
 
-encoder("bert", "BertForSequenceClassification", "BertConfig", derive=("dynamic", "qdq", "transformer", "gpu", "slim", "sim", "fp16", *OPSETS, "loose"))
+encoder("bert", "BertForSequenceClassification", "BertConfig", derive=("dynamic", "dynamic_u8", "qdq", "qdq_s8", "qdq_16", "qdq_w4", "transformer", "gpu", "slim", "sim", "fp16", *OPSETS, "loose"))
 encoder("roberta", "RobertaForTokenClassification", "RobertaConfig", derive=("transformer", "gpu"))
 encoder("distilbert", "DistilBertForMaskedLM", "DistilBertConfig", dim=64, n_layers=2, n_heads=4, hidden_dim=128, vocab_size=100,
         derive=("dynamic", "transformer", "gpu"))
@@ -96,7 +96,7 @@ decoder("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", derive=("steps",))
 decoder("opt", "OPTForCausalLM", "OPTConfig", ffn_dim=128, word_embed_proj_dim=64, max_position_embeddings=64,
         derive=("steps",))
 decoder("llama", "LlamaForCausalLM", "LlamaConfig", kv_heads=2, num_key_value_heads=2, 
-        derive=("nbits", "nbits_qdq", "dynamic", "ort_fp16", *OPSETS, "steps"))
+        derive=("nbits", "nbits_sym", "nbits_8", "nbits_qdq", "dynamic", "dynamic_u8", "ort_fp16", *OPSETS, "steps"))
 decoder("mistral", "MistralForCausalLM", "MistralConfig", kv_heads=2, num_key_value_heads=2, sliding_window=None,
         derive=("steps",))
 decoder("qwen2", "Qwen2ForCausalLM", "Qwen2Config", kv_heads=2, num_key_value_heads=2, derive=("steps",))
@@ -176,7 +176,7 @@ def vision(name, model, config, outputs=1, derive=(), **options):
     lib.add(name, make, PIXELS, BATCHES, derive=derive)
 
 
-vision("hf_vit", "ViTForImageClassification", "ViTConfig", derive=("transformer", "gpu"), **VISION)
+vision("hf_vit", "ViTForImageClassification", "ViTConfig", derive=("qdq", "dynamic", "transformer", "gpu"), **VISION)
 vision("deit", "DeiTForImageClassification", "DeiTConfig", **VISION)
 vision("beit", "BeitForImageClassification", "BeitConfig", use_relative_position_bias=True, **VISION)
 vision("dinov2", "Dinov2Model", "Dinov2Config", **VISION)
