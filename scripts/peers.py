@@ -20,8 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("HONE_FETCH_DIR") or ROOT / ".cache")
 LISTS = ROOT / "bench" / "requirements"
 PROBE = {"tools": "numpy", "ort": "onnxruntime", "openvino": "openvino", "fuzz": "onnx, onnxruntime",
-         "exporters": "torch, onnx, onnxscript, onnxruntime"}
-ON_REQUEST = {"fuzz", "exporters"} # no peers: made when named
+         "exporters": "torch, onnx, onnxscript, onnxruntime",
+         # Its Python part alone is used, in the environment of the exporters.
+         "genai": "importlib.metadata as m; m.version('onnxruntime-genai')"}
+ON_REQUEST = {"fuzz", "exporters", "genai"} # no peers: made when named
 
 
 def python_of(name):

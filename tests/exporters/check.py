@@ -27,8 +27,11 @@ DRAWS, CHAOS = 4, 0.25
 INSIDE = 2e-2
 # Halves are noisy, and so are bins: more runs.
 NOISY_RUNS = 4
-# A prompt without a cache, then tokens, each with the caches that came out before.
-STEPS = (5, 1, 1, 2, 1, 1)
+# (batch, tokens of each step): a prompt without a cache, then tokens, each with the caches that came out before. Several tokens at
+# once with a cache for a batch of one alone: ONNX Runtime's GroupQueryAttention takes no other.
+CHAINS = ((2, (5, 1, 1, 1)), (1, (4, 1, 3, 1)))
+# Variants that step through the file of another.
+STEPPED = {"steps": "", "genai_steps": "genai_fp32"}
 PATIENCE_S = 600 # for one answer: other work may go on
 kept = {} # peer -> its process
 
@@ -60,13 +63,21 @@ def feeds_of(net, variant, work):
     if net.library == "packages":
         return [save(net.feeds({}), work / "in")]
     import nets
+    path = CACHE / net.name / f"{variant}.onnx"
     of = derive.source(net, CACHE / net.name, variant).stem if variant in derive.TOOLS else variant
     sizes = net.sizes if nets.has_open_shapes(of) else net.sizes[:1]
     fixed = CACHE / net.name / f"{of}.fixed.json"
     if fixed.exists():
         sizes = [{**size, **json.loads(fixed.read_text())} for size in sizes]
     count = max(net.runs, NOISY_RUNS) if variant in derive.NOISY else net.runs
-    return [save(net.feeds(size, run), work / f"in_{i}_{run}") for i, size in enumerate(sizes) for run in range(count)]
+    return [save(named(path, net.feeds(size, run)), work / f"in_{i}_{run}") for i, size in enumerate(sizes) for run in range(count)]
+
+
+def named(path, arrays):
+    """A net's arrays as a file of it takes them, in the file's order: some tools give inputs other names and types."""
+    about = path.with_suffix(".inputs.json")
+    names = json.loads(about.read_text()) if about.exists() else {n: [n, a.dtype.name] for n, a in arrays.items()}
+    return {n: arrays[of].astype(dtype) for n, (of, dtype) in names.items()}
 
 
 def answers(start, runs, folder):
@@ -177,20 +188,28 @@ def judge(path, runs, work, want, got, ort):
 
 
 # ---- decoders, step by step ----
-def chain(net, ask, folder):
+def stepped(net, variant):
+    """The file that a variant of STEPPED is about."""
+    of = STEPPED[variant]
+    return CACHE / net.name / f"{of}.onnx" if of else derive.source(net, CACHE / net.name)
+
+
+def chain(net, path, ask, folder):
     """[(input files, outputs)] of a decoder's steps; ask(files, step) -> outputs. What comes out as caches goes in again."""
-    import numpy as np
-    out, cache, past = [], {}, 0
-    for i, seq in enumerate(STEPS):
-        files = save(net.feeds({"batch": 2, "seq": seq, "past": past}, i) | cache, folder / f"in_{i}")
-        out.append((files, ask(files, i)))
-        kept = list(out[-1][1].values())[1:]
-        cache = {n: a.astype(np.float32) for n, a in zip([n for n in net.inputs if n.startswith("past_")], kept)}
-        past += seq
+    out = []
+    for batch, tokens in CHAINS:
+        cache, past = {}, 0
+        for seq in tokens:
+            given = named(path, net.feeds({"batch": batch, "seq": seq, "past": past}, len(out)))
+            files = save(given | cache, folder / f"in_{len(out)}")
+            out.append((files, ask(files, len(out))))
+            caches = zip([n for n in given if n.startswith("past")], list(out[-1][1].values())[1:]) # both in the same order
+            cache = {n: a.astype(given[n].dtype) for n, a in caches}
+            past += seq
     return out
 
 
-def chain_of(net, start, folder):
+def chain_of(net, path, start, folder):
     """The same of a contestant."""
     import contest
     running = []
@@ -202,7 +221,7 @@ def chain_of(net, start, folder):
             running.append(start(files))
         return contest.load_outputs(running[0].ask(cmd="outputs", dir=str(folder / f"out_{i}")))
     try:
-        return chain(net, ask, folder)
+        return chain(net, path, ask, folder)
     finally:
         for c in running:
             c.close()
@@ -214,7 +233,7 @@ def check_steps(net, path, work):
     import ours
     model, engine = File(path, path.stem), work / "engine.hone"
     ours.build(model, engine, 1, ["--opt-level", 0])
-    want = chain(net, lambda files, i: ours.cached_reference(model, files, work), work / "float64")
-    got = chain_of(net, lambda files: contest.start_hone("hone", engine, 1, files), work / "hone")
-    ort = chain_of(net, lambda files: contest.start_peer("ort", path, 1, files), work / "ort")
+    want = chain(net, path, lambda files, i: ours.cached_reference(model, files, work), work / "float64")
+    got = chain_of(net, path, lambda files: contest.start_hone("hone", engine, 1, files), work / "hone")
+    ort = chain_of(net, path, lambda files: contest.start_peer("ort", path, 1, files), work / "ort")
     return judge(path, [files for files, _ in want], work, *([o for _, o in c] for c in (want, got, ort)))

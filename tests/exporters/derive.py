@@ -1,4 +1,6 @@
-"""What other tools make of an exported file: quantisers, optimisers, simplifiers, half precision."""
+"""What other tools make of an exported file: quantisers, optimisers, simplifiers, half precision; or of the net itself (genai)."""
+
+import genai
 
 
 def source(net, folder, tool=""):
@@ -140,6 +142,8 @@ TOOLS = {"qdq": qdq, "qoperator": qoperator, "dynamic": dynamic, "nbits": blocks
          "qdq_f8": qdq_of("QFLOAT8E4M3FN", "QFLOAT8E4M3FN"), "dynamic_u8": dynamic_unsigned,
          "nbits_sym": blocks("QOperator", is_symmetric=True, block_size=16, accuracy_level=4),
          "nbits_8": blocks("QOperator", bits=8),
+         "genai_fp32": genai.tool("fp32", "cpu"), "genai_int4": genai.tool("int4", "cpu"), "genai_fp16": genai.tool("fp16", "cuda"),
+         "genai_int4_fp16": genai.tool("int4", "cuda"),
          "transformer": transformer, "gpu": gpu, "fp16": half, "ort_fp16": ort_half, "sim": sim, "slim": slim}
 # Of halves, and of numbers that fall into bins.
-NOISY = {t for t in TOOLS if t.startswith(("qdq", "qoperator", "dynamic", "gpu"))} | {"fp16", "ort_fp16"}
+NOISY = {t for t in TOOLS if t.startswith(("qdq", "qoperator", "dynamic", "gpu"))} | {"fp16", "ort_fp16", "genai_fp16", "genai_int4_fp16"}

@@ -96,17 +96,18 @@ decoder("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", derive=("steps",))
 decoder("opt", "OPTForCausalLM", "OPTConfig", ffn_dim=128, word_embed_proj_dim=64, max_position_embeddings=64,
         derive=("steps",))
 decoder("llama", "LlamaForCausalLM", "LlamaConfig", kv_heads=2, num_key_value_heads=2, 
-        derive=("nbits", "nbits_sym", "nbits_8", "nbits_qdq", "dynamic", "dynamic_u8", "ort_fp16", *OPSETS, "steps"))
+        derive=("nbits", "nbits_sym", "nbits_8", "nbits_qdq", "dynamic", "dynamic_u8", "ort_fp16", *OPSETS, "steps",
+                "genai_fp32", "genai_int4", "genai_fp16", "genai_int4_fp16", "genai_steps"))
 decoder("mistral", "MistralForCausalLM", "MistralConfig", kv_heads=2, num_key_value_heads=2, sliding_window=None,
-        derive=("steps",))
-decoder("qwen2", "Qwen2ForCausalLM", "Qwen2Config", kv_heads=2, num_key_value_heads=2, derive=("steps",))
+        derive=("steps", "genai_fp32", "genai_steps"))
+decoder("qwen2", "Qwen2ForCausalLM", "Qwen2Config", kv_heads=2, num_key_value_heads=2, derive=("steps", "genai_fp32", "genai_steps"))
 decoder("qwen3", "Qwen3ForCausalLM", "Qwen3Config", kv_heads=2, num_key_value_heads=2, head_dim=16,
-        derive=("transformer", "gpu", "steps"))
+        derive=("transformer", "gpu", "steps", "genai_fp32", "genai_steps"))
 decoder("gemma", "GemmaForCausalLM", "GemmaConfig", kv_heads=1, num_key_value_heads=1, head_dim=16,
-        derive=("steps",))
+        derive=("steps", "genai_fp32", "genai_steps"))
 decoder("gemma2", "Gemma2ForCausalLM", "Gemma2Config", kv_heads=2, num_key_value_heads=2, head_dim=16, query_pre_attn_scalar=16,
-        sliding_window=64, layer_types=["full_attention", "full_attention"], derive=("steps",))
-decoder("phi", "PhiForCausalLM", "PhiConfig", derive=("steps",))
+        sliding_window=64, layer_types=["full_attention", "full_attention"], derive=("steps", "genai_fp32", "genai_steps"))
+decoder("phi", "PhiForCausalLM", "PhiConfig", derive=("steps", "genai_fp32", "genai_steps"))
 decoder("mixtral", "MixtralForCausalLM", "MixtralConfig", kv_heads=2, num_key_value_heads=2, num_local_experts=4,
         derive=("steps",))
 

@@ -36,7 +36,7 @@ EXPORT_LIMIT_S = 400
 
 def prepare(with_packages):
     """Environments, then the same program under the tools' Python."""
-    for name in ("tools", "ort", "exporters"):
+    for name in ("tools", "ort", "exporters", "genai"):
         error = peers.make(name)
         if error:
             raise SystemExit(f"error: {error}")
@@ -68,7 +68,7 @@ def is_done(folder, variant):
 def export(net, wanted, force):
     """Let the exporters write what is not there yet, a process an environment."""
     folder = CACHE / net.name
-    todo = [v for v in wanted if v != "steps" and (force or not is_done(folder, v))] # steps: of a file that is there
+    todo = [v for v in wanted if v not in check.STEPPED and (force or not is_done(folder, v))] # those: of a file that is there
     for python, part in ((peers.python_of("exporters"), [v for v in todo if not v.startswith("debian")]),
                          (DEBIAN, [v for v in todo if v.startswith("debian")])):
         if not part:
@@ -92,8 +92,8 @@ def check_variant(net, variant):
         return {"verdict": "skip", "reason": f"exporter: {refused.read_text().strip()}"}
     work = WORK / net.name / variant
     try:
-        if variant == "steps":
-            return check.check_steps(net, derive.source(net, CACHE / net.name), work)
+        if variant in check.STEPPED:
+            return check.check_steps(net, check.stepped(net, variant), work)
         return check.check(file_of(net, variant), check.feeds_of(net, variant, work), work)
     except Exception as e: # one file must not end the run
         traceback.print_exc()
