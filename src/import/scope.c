@@ -107,35 +107,60 @@ static size_t producer(const sorter *t, const char *name)
     return (size_t)(uintptr_t)hn_im_map_get(&t->producer, name);
 }
 
-static bool graph_needs(sorter *t, const Onnx__GraphProto *g, int depth);
+/* Names that a body gives to values of its own although a node outside yields one of that name: both branches of an If may call
+   what they yield as the If calls it (merged decoders do). Reads in the body mean the body's. */
+typedef struct body {
+    const struct body *up; /* the body around this one; NULL: the graph that is sorted */
+    hn_im_map own;
+    int depth;
+} body;
+
+static void hide(sorter *t, body *b, const char *name)
+{
+    if (name && *name && producer(t, name)) (void)hn_im_map_put(t->m->scratch, &b->own, name, b);
+}
+
+static void hide_own(sorter *t, body *b, const Onnx__GraphProto *g)
+{
+    for (size_t i = 0; i < g->n_input; i++) hide(t, b, g->input[i]->name);
+    for (size_t i = 0; i < g->n_initializer; i++) hide(t, b, g->initializer[i]->name);
+    for (size_t i = 0; i < g->n_node; i++)
+        for (size_t k = 0; k < g->node[i]->n_output; k++) hide(t, b, g->node[i]->output[k]);
+}
+
+static bool graph_needs(sorter *t, const Onnx__GraphProto *g, const body *up);
+
+/* Pushes what yields a name in the graph that is sorted, unless it is done or a body around the reader has the name itself. */
+static bool name_needs(sorter *t, const char *name, const body *in)
+{
+    const size_t k = name ? producer(t, name) : 0;
+    if (!k || t->state[k - 1] == 2) return false;
+    for (const body *b = in; b; b = b->up)
+        if (hn_im_map_get(&b->own, name)) return false;
+    return hn_vec_push(t->m->scratch, &t->stack, k - 1);
+}
 
 /* Pushes producers that are not done yet; true when any is. */
-static bool node_needs(sorter *t, const Onnx__NodeProto *p, int depth)
+static bool node_needs(sorter *t, const Onnx__NodeProto *p, const body *in)
 {
     bool any = false;
-    for (size_t i = 0; i < p->n_input; i++) {
-        const size_t k = producer(t, p->input[i]);
-        if (!k || t->state[k - 1] == 2) continue;
-        any = true;
-        if (!hn_vec_push(t->m->scratch, &t->stack, k - 1)) return false;
-    }
+    for (size_t i = 0; i < p->n_input; i++)
+        if (name_needs(t, p->input[i], in)) any = true;
     for (size_t i = 0; i < p->n_attribute; i++)
-        if (p->attribute[i]->g && graph_needs(t, p->attribute[i]->g, depth + 1)) any = true;
+        if (p->attribute[i]->g && graph_needs(t, p->attribute[i]->g, in)) any = true;
     return any;
 }
 
-static bool graph_needs(sorter *t, const Onnx__GraphProto *g, int depth)
+static bool graph_needs(sorter *t, const Onnx__GraphProto *g, const body *up)
 {
     bool any = false;
-    if (depth > HN_IM_MAX_SCOPES) return false;
+    body in = { .up = up, .depth = up ? up->depth + 1 : 1 };
+    if (in.depth > HN_IM_MAX_SCOPES) return false;
+    hide_own(t, &in, g);
     for (size_t i = 0; i < g->n_node; i++)
-        if (node_needs(t, g->node[i], depth)) any = true;
-    for (size_t i = 0; i < g->n_output; i++) { /* a body may yield an outer value as it is */
-        const size_t k = g->output[i]->name ? producer(t, g->output[i]->name) : 0;
-        if (!k || t->state[k - 1] == 2) continue;
-        any = true;
-        if (!hn_vec_push(t->m->scratch, &t->stack, k - 1)) return false;
-    }
+        if (node_needs(t, g->node[i], &in)) any = true;
+    for (size_t i = 0; i < g->n_output; i++) /* a body may yield an outer value as it is */
+        if (name_needs(t, g->output[i]->name, &in)) any = true;
     return any;
 }
 
@@ -164,7 +189,7 @@ static bool visit(sorter *t, size_t root)
         }
         const bool was_open = t->state[i] == 1;
         t->state[i] = 1;
-        if (!node_needs(t, t->node[i], 0)) {
+        if (!node_needs(t, t->node[i], NULL)) {
             t->stack.n--;
             t->state[i] = 2;
             t->order[t->n_order++] = i;

@@ -1,6 +1,7 @@
 """What other tools make of an exported file: quantisers, optimisers, simplifiers, half precision; or of the net itself (genai)."""
 
 import genai
+import merge
 
 
 def source(net, folder, tool=""):
@@ -143,7 +144,7 @@ TOOLS = {"qdq": qdq, "qoperator": qoperator, "dynamic": dynamic, "nbits": blocks
          "nbits_sym": blocks("QOperator", is_symmetric=True, block_size=16, accuracy_level=4),
          "nbits_8": blocks("QOperator", bits=8),
          "genai_fp32": genai.tool("fp32", "cpu"), "genai_int4": genai.tool("int4", "cpu"), "genai_fp16": genai.tool("fp16", "cuda"),
-         "genai_int4_fp16": genai.tool("int4", "cuda"),
+         "genai_int4_fp16": genai.tool("int4", "cuda"), "merged": merge.tool,
          "transformer": transformer, "gpu": gpu, "fp16": half, "ort_fp16": ort_half, "sim": sim, "slim": slim}
 # Of halves, and of numbers that fall into bins.
 NOISY = {t for t in TOOLS if t.startswith(("qdq", "qoperator", "dynamic", "gpu"))} | {"fp16", "ort_fp16", "genai_fp16", "genai_int4_fp16"}

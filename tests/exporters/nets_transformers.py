@@ -91,13 +91,13 @@ def decode(m, input_ids, attention_mask, past_key_0, past_value_0, past_key_1, p
 
 
 decoder("gpt2", "GPT2LMHeadModel", "GPT2Config", n_embd=64, n_layer=2, n_head=4, n_positions=64,
-        derive=("dynamic", "ort_fp16", "transformer", "gpu", *OPSETS, "steps"))
+        derive=("merged", "merged_steps", "dynamic", "ort_fp16", "transformer", "gpu", *OPSETS, "steps"))
 decoder("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", derive=("steps",))
 decoder("opt", "OPTForCausalLM", "OPTConfig", ffn_dim=128, word_embed_proj_dim=64, max_position_embeddings=64,
         derive=("steps",))
 decoder("llama", "LlamaForCausalLM", "LlamaConfig", kv_heads=2, num_key_value_heads=2, 
         derive=("nbits", "nbits_sym", "nbits_8", "nbits_qdq", "dynamic", "dynamic_u8", "ort_fp16", *OPSETS, "steps",
-                "genai_fp32", "genai_int4", "genai_fp16", "genai_int4_fp16", "genai_steps"))
+                "merged", "merged_steps", "genai_fp32", "genai_int4", "genai_fp16", "genai_int4_fp16", "genai_steps"))
 decoder("mistral", "MistralForCausalLM", "MistralConfig", kv_heads=2, num_key_value_heads=2, sliding_window=None,
         derive=("steps", "genai_fp32", "genai_steps"))
 decoder("qwen2", "Qwen2ForCausalLM", "Qwen2Config", kv_heads=2, num_key_value_heads=2, derive=("steps", "genai_fp32", "genai_steps"))

@@ -296,6 +296,38 @@ TEST(a_branch_that_shapes_contradict_fails_only_when_taken)
         hn_tensor_done(&in[i]);
 }
 
+/* y and t are also what the If and a node after it are called: in a body they mean the body's own, two bodies down too. */
+TEST(bodies_may_use_the_names_of_nodes_outside)
+{
+    hn_str g = { 0 }, yes = { 0 }, no = { 0 }, in_yes = { 0 }, in_no = { 0 }, more = { 0 };
+    g_node(&in_yes, "Neg", "x", "t", "");
+    g_node(&in_yes, "Abs", "t", "y", "");
+    g_output(&in_yes, "y", F32, NULL);
+    g_node(&in_no, "Identity", "t", "z", ""); /* the t of the branch around it */
+    g_output(&in_no, "z", F32, NULL);
+    a_graph(&more, "then_branch", &in_yes);
+    a_graph(&more, "else_branch", &in_no);
+    g_node(&yes, "Add", "x,late", "t", "");
+    g_node_named(&yes, NULL, "If", "d", "y", "", &more);
+    g_output(&yes, "y", F32, NULL);
+    g_node(&no, "Neg", "x", "t", "");
+    g_node(&no, "Identity", "t", "y", "");
+    g_output(&no, "y", F32, NULL);
+    a_graph(&more, "then_branch", &yes);
+    a_graph(&more, "else_branch", &no);
+    g_input(&g, "c", BOOL, "");
+    g_input(&g, "d", BOOL, "");
+    g_input(&g, "x", F32, "2");
+    g_node_named(&g, NULL, "If", "c", "y", "", &more);
+    g_node(&g, "Mul", "y,x", "t", "");
+    g_node(&g, "Mul", "x,x", "late", "");
+    g_output(&g, "t", F32, NULL);
+    const hn_graph *r = import_ok(t, &g, 13, NULL);
+    expect(t, r, ROWS(ROW(1), ROW(1), ROW(3, -4)), 2, ROW(9, -16));
+    expect(t, r, ROWS(ROW(1), ROW(0), ROW(3, -4)), 2, ROW(36, -48));
+    expect(t, r, ROWS(ROW(0), ROW(0), ROW(3, -4)), 2, ROW(-9, -16));
+}
+
 TEST(loop_as_while_runs_as_often_as_its_condition_holds)
 {
     /* while (sum(x) < 10) { x += 1; n++ } from x = [2.2, 3.3] runs three times */
