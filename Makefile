@@ -100,6 +100,7 @@ fuzz-graphs:
 	@$(MAKE) --no-print-directory all
 	@$(PY) scripts/peers.py fuzz
 	@$(CACHE)/peers/fuzz/bin/python tests/fuzz/graphs.py --graphs $(or $(FUZZ_GRAPHS),500) $(FUZZ_FLAGS)
+	@$(CACHE)/peers/fuzz/bin/python tests/fuzz/metamorphic.py --graphs $(or $(FUZZ_GRAPHS),500) $(FUZZ_FLAGS)
 
 install: all
 	@meson install -C $(RELEASE) --no-rebuild $(if $(DESTDIR),--destdir $(DESTDIR))

@@ -7,6 +7,8 @@
  * instead of what the files hold; --loose is the tolerance for random graphs, by what rounding does to the very model;
  * --opt-level N (default 0) and --route TEXT are those of building. --open makes every fixed extent of an input a symbol where the
  * model's ops allow it, and says after "pass" how many of how many, and why not the first of the others.
+ * --write judges nothing: outputs go to folder/got_<i>.bin, and after "pass" stands for each its dtype, extents and noise (what the
+ * model's own rounding does to it; 0 without --loose), "f32 2,3 1e-7;".
  * A line "folder<TAB>twin" wants what an engine of the twin's model yields on the folder's inputs, by the tolerance of --loose.
  * tests/conformance/run.py and tests/fuzz/graphs.py drive it.
  */
@@ -25,7 +27,7 @@
 #include "open_dims.h"
 
 static struct {
-    bool eval, self, loose, open;
+    bool eval, self, loose, open, write;
     int opt_level;
     const char *route;
     char engine[256]; /* scratch file */
@@ -206,15 +208,18 @@ static void evaluate(way *w, io_set *s, result *r)
     }
 }
 
-/* A file "halves" beside the model names the half type that it computes in: whoever made the outputs may have computed wider. */
-static hone_dtype half_type(const char *folder)
+/* A file "narrowest" beside the model names the narrowest float type that it computes in. */
+static hone_dtype narrowest_float(const char *folder)
 {
-    char path[1200], name[16] = "";
-    snprintf(path, sizeof path, "%s/halves", folder);
+    static const hone_dtype all[] = { HONE_DTYPE_F32, HONE_DTYPE_F16, HONE_DTYPE_BF16 };
+    char path[2100], name[16] = "";
+    snprintf(path, sizeof path, "%s/narrowest", folder);
     FILE *f = fopen(path, "r");
     if (f && fscanf(f, "%15s", name) != 1) name[0] = 0;
     if (f) fclose(f);
-    return strcmp(name, "f16") == 0 ? HONE_DTYPE_F16 : strcmp(name, "bf16") == 0 ? HONE_DTYPE_BF16 : HONE_DTYPE_NONE;
+    for (int i = 0; i < HN_COUNT(all); i++)
+        if (strcmp(name, hone_dtype_name(all[i])) == 0) return all[i];
+    return HONE_DTYPE_NONE;
 }
 
 static void feed(way *w, const io_set *s, result *r)
@@ -367,7 +372,28 @@ static void want_of_twin(hn_arena *a, const char *twin, io_set *s, result *r)
     hone_model_free(w.m);
 }
 
-static void run_case(const char *folder, const char *twin, open_dims *open, result *r)
+/* ---- outputs for others to compare ---- */
+static void write_output(const char *folder, const io_set *s, int i, const hone_tensor *t, hn_str *said, result *r)
+{
+    char path[2100];
+    snprintf(path, sizeof path, "%s/got_%d.bin", folder, i - s->n_in);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(t->data, 1, t->bytes, f) != t->bytes) say(r, "fail", "cannot write %s", path);
+    if (f) fclose(f);
+    hn_str_addf(said, "%s ", hone_dtype_name(t->dtype));
+    for (int a = 0; a < t->rank; a++) hn_str_addf(said, "%s%lld", a ? "," : "", (long long)t->dim[a]);
+    hn_str_addf(said, " %g;", s->noise[i]);
+}
+
+static void write_outputs(const char *folder, way *w, const io_set *s, hn_str *said, result *r)
+{
+    hone_tensor got[MAX_IO] = { 0 };
+    if (by_engine(w, s, got, r))
+        for (int i = s->n_in; i < s->n && !r->verdict; i++) write_output(folder, s, i, &got[i], said, r);
+    for (int i = 0; i < s->n; i++) hone_tensor_free(&got[i]);
+}
+
+static void run_case(const char *folder, const char *twin, open_dims *open, hn_str *said, result *r)
 {
     hn_arena *a = hn_arena_create();
     io_set s = { .name = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder };
@@ -378,11 +404,13 @@ static void run_case(const char *folder, const char *twin, open_dims *open, resu
     if (!r->verdict && opt.open) open_model(a, w.m, &o, &s, open);
     if (!r->verdict) load_files(a, folder, w.m, &s, r);
     s.loose = opt.loose || twin;
-    if (s.loose && !opt.self) s.halves = half_type(folder);
-    if (!r->verdict && (opt.self || s.loose)) evaluate(&w, &s, r);
+    if (s.loose) s.narrowest = narrowest_float(folder);
+    s.foreign = !opt.self;
+    if (!r->verdict && (opt.write ? s.loose : opt.self || s.loose)) evaluate(&w, &s, r);
     if (!r->verdict && twin) want_of_twin(a, twin, &s, r);
     if (!r->verdict && !opt.eval) build(&w, r);
-    if (!r->verdict) judge(&s, opt.eval ? by_evaluation : by_engine, &w, r);
+    if (!r->verdict && opt.write) write_outputs(folder, &w, &s, said, r);
+    else if (!r->verdict) judge(&s, opt.eval ? by_evaluation : by_engine, &w, r);
     free_lists(&s);
     hone_context_free(w.c);
     hone_engine_free(w.e);
@@ -393,7 +421,7 @@ static void run_case(const char *folder, const char *twin, open_dims *open, resu
 
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--open] [--opt-level N] [--route TEXT]  (case folders on stdin)\n", program);
+    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--open] [--write] [--opt-level N] [--route TEXT]  (case folders on stdin)\n", program);
     return 2;
 }
 
@@ -405,6 +433,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--self") == 0) opt.self = true;
         else if (strcmp(argv[i], "--loose") == 0) opt.loose = true;
         else if (strcmp(argv[i], "--open") == 0) opt.open = true;
+        else if (strcmp(argv[i], "--write") == 0) opt.write = opt.self = true;
         else if (strcmp(argv[i], "--opt-level") == 0 && i + 1 < argc) opt.opt_level = atoi(argv[++i]);
         else if (strcmp(argv[i], "--route") == 0 && i + 1 < argc) opt.route = argv[++i];
         else return usage(argv[0]);
@@ -418,11 +447,14 @@ int main(int argc, char **argv)
         open_dims open = { 0 };
         char *twin = strchr(line, '\t');
         if (twin) *twin++ = 0;
-        run_case(line, twin, &open, &r);
+        hn_str said = { 0 };
+        run_case(line, twin, &open, &said, &r);
         if (r.verdict) printf("%s\t%s\n", r.verdict, r.reason);
         else if (opt.open) printf("pass\t%d of %d open%s%s\n", open.n_open, open.n, open.refusal[0] ? ": " : "", open.refusal);
+        else if (opt.write) printf("pass\t%s\n", hn_str_get(&said));
         else printf("pass\n");
         fflush(stdout);
+        hn_str_done(&said);
     }
     hn_compile_pool_destroy(pool);
     return 0;

@@ -67,7 +67,8 @@ static void tolerance(const io_set *s, int at, double *ret_abs, double *ret_rel)
     if (s->loose) {
         const double most = largest(&s->file[at]);
         *ret_abs = 16 * s->noise[at] + 256 * unit(s->io[at].dtype) * most + least(s->io[at].dtype);
-        if (s->halves) *ret_abs += 4 * unit(s->halves) * most;
+        if (s->narrowest == HONE_DTYPE_F32 && s->io[at].dtype == HONE_DTYPE_F64) *ret_abs += 256 * unit(s->narrowest) * most;
+        else if (s->foreign && s->narrowest) *ret_abs += 4 * unit(s->narrowest) * most;
         *ret_rel = 256 * unit(s->io[at].dtype);
         return;
     }

@@ -27,7 +27,8 @@ typedef struct io_set {
     bool cut_off[MAX_IO]; /* the file's bfloat16 were cut off, not rounded */
     bool loose;           /* tolerances for random graphs: see judge.c */
     double noise[MAX_IO]; /* loose: how far the model's own rounding carries the output */
-    hone_dtype halves;    /* loose: the half type inside, where whoever made the files may have computed wider */
+    hone_dtype narrowest; /* loose: float type inside the model */
+    bool foreign;         /* loose: whoever made the files may have computed wider than in halves */
     int n, n_in;
     bool owned; /* data of the outputs' files is to be freed */
     bool given; /* some of the model's inputs got their values when it was read */

@@ -46,14 +46,14 @@ def ort_run(model, feeds, names):
         return None
 
 
-def half_type(model):
-    """The narrowest half type among the values of a model, which ONNX Runtime computes in float32 where it likes; "none"."""
-    text = onnx.printer.to_text(onnx.load_model_from_string(model))
-    inferred = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(model)).graph
+def narrowest_float(model):
+    """The narrowest float type among the values of a model, as cases.c names it."""
+    m = onnx.load_model_from_string(model)
+    inferred = onnx.shape_inference.infer_shapes(m).graph
     types = {v.type.tensor_type.elem_type for v in (*inferred.value_info, *inferred.input, *inferred.output)}
-    if "to: int = 16>" in text or TensorProto.BFLOAT16 in types:
-        return "bf16"
-    return "f16" if "to: int = 10>" in text or TensorProto.FLOAT16 in types else "none"
+    types |= {a.i for n in m.graph.node for a in n.attribute if a.name == "to"} | {t.data_type for t in m.graph.initializer}
+    kinds = ((TensorProto.BFLOAT16, "bf16"), (TensorProto.FLOAT16, "f16"), (TensorProto.FLOAT, "f32"))
+    return next((name for t, name in kinds if t in types), "f64")
 
 
 class Ort:
@@ -85,7 +85,7 @@ class Voters:
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(parents=True)
         (self.folder / "model.onnx").write_bytes(model)
-        (self.folder / "halves").write_text(half_type(model))
+        (self.folder / "narrowest").write_text(narrowest_float(model))
         for i, (n, x) in enumerate(feeds.items()):
             (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(x, n).SerializeToString())
         for i, (n, x) in enumerate(zip(names, outs or [])):
