@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make bench-gpu: our engines against torch on the GPU of this machine, to build/bench/gpu.json (or $OUT/gpu.json).
 
-    bench_gpu.py [--models A,B] [--batch 1,32] [--peers eager_graph,reduce_overhead] [--tune SECONDS] [--limit SECONDS]
+    bench_gpu.py [--models A,B] [--batch 1,32] [--peers eager_graph,reduce_overhead] [--tune SECONDS] [--limit SECONDS] [--merge JSON]
 
 The networks of suite.py are made here with seeded weights, exported to ONNX, built by `hone`, and raced in alternating blocks,
 each contestant in a process of its own, inputs and outputs on the GPU. err is the relative L2 error of the worst output against
@@ -24,8 +24,8 @@ import contest  # noqa: E402  beside this file in a kit, one folder up in the re
 ROOT = HERE.parent.parent
 MODELS = ["resnet50", "efficientnet_b0", "mobilenet_v3", "convnext_tiny", "vit_b_16", "bert_base_s128", "gpt2_s512", "llama_block",
           "unet256", "yolov8n"]
-PEERS = ["eager_graph", "reduce_overhead", "max_autotune"]
-COMPILE_S = {"max_autotune": 420, "reduce_overhead": 180}
+PEERS = ["eager_graph", "reduce_overhead", "max_autotune", "jax"]
+COMPILE_S = {"max_autotune": 420, "reduce_overhead": 180, "jax": 180}
 
 
 class Hone:
@@ -121,8 +121,8 @@ def tune(hone, onnx, engine, args, row):
     try:
         reply, row["tune_s"] = hone.call(["tune", onnx, "--target", args.target, "-o", engine, "--budget", args.tune,
                                           *args.build.split()], args.tune + 120)
-        row["route"] = reply.get("route")
-        return True
+        row["tuned"] = {k: reply.get(k) for k in ("route", "speedup", "speedup_lo", "speedup_hi", "confirmed", "trials", "note")}
+        return bool(reply.get("route"))  # nothing proven: the engine is the default one
     except contest.ContestError as e:
         row["tune_error"] = str(e)
         return False
@@ -189,6 +189,18 @@ def take(c, blocks, want, work, args, row):
             row["peers"][c.name]["ratio"] = contest.ratio(blocks[c.name], blocks["ours"])
 
 
+def clocks(args):
+    """What the card does just now: figures of two sittings compare only where these do."""
+    query = "clocks.sm,clocks.mem,temperature.gpu,power.draw"
+    if args.device != "cuda":
+        return None
+    try:
+        r = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True, timeout=20)
+        return dict(zip(query.split(","), [x.strip() for x in r.stdout.strip().splitlines()[0].split(",")]))
+    except (OSError, IndexError, subprocess.TimeoutExpired) as e:
+        return {"error": str(e)[:200]}
+
+
 def one(name, batch, args, hone):
     row = {"model": name, "batch": batch, "dtype": args.dtype, "ours_ms": None, "tuned_ms": None, "ours_err": None, "peers": {},
            "variants": {}, "error": None}
@@ -210,6 +222,7 @@ def one(name, batch, args, hone):
             row["error"] = str(e)
         racers = contestants(hone, engines, common, ref, args, row)
         blocks, fallen = contest.race(racers, args.rounds, block_s=args.block)
+        row["clocks"] = clocks(args)  # warm: right behind the race
         for c in racers:
             if c.name in fallen:
                 row["error" if c.name == "ours" else c.name] = fallen[c.name]
@@ -218,8 +231,10 @@ def one(name, batch, args, hone):
                 take(c, blocks, want, work, args, row)
             except contest.ContestError as e:
                 row["error" if c.name == "ours" else c.name] = str(e)
-    except contest.ContestError as e:
-        row["error"] = row["error"] or str(e)
+        if "tuned" in row and row["tuned_ms"] is None and not row["tuned"]["route"]:
+            row.update(tuned_ms=row["ours_ms"], tuned_err=row["ours_err"])
+    except Exception as e:  # whatever a row dies of, the next one follows
+        row["error"] = row["error"] or f"{type(e).__name__}: {str(e)[:900]}"
     finally:
         for c in {id(c): c for c in [*racers, ref] if c}.values():
             c.close()
@@ -257,18 +272,40 @@ def summary(rows):
     ratios = [best_peer(r)[0] / min(x for x in (r["ours_ms"], r["tuned_ms"]) if x) for r in rows if best_peer(r)[0] and r["ours_ms"]]
     gains = [r["ours_ms"] / r["tuned_ms"] for r in rows if r["ours_ms"] and r["tuned_ms"]]
     if ratios:
-        out.append(f"best torch over ours: geometric mean {contest.geomean(ratios):.2f}, worst {min(ratios):.2f}, {len(ratios)} rows")
+        out.append(f"best peer over ours: geometric mean {contest.geomean(ratios):.2f}, worst {min(ratios):.2f}, {len(ratios)} rows")
     if gains:
-        out.append(f"default over tuned: geometric mean {contest.geomean(gains):.2f}")
+        proven = [r["tuned"] for r in rows if r.get("tuned", {}).get("route")]
+        out.append(f"default over tuned: geometric mean {contest.geomean(gains):.3f}, {len(gains)} rows, {len(proven)} with a proven winner")
+    for r in rows:
+        t = r.get("tuned") or {}
+        if t.get("route"):
+            out.append(f"  {r['model']:16} b{r['batch']:<3} {t['speedup']:.3f}x [{t['speedup_lo']:.3f}, {t['speedup_hi']:.3f}] by {t['route']}")
     return "\n".join(out)
+
+
+def merge(rows, path):
+    """A sitting in parts: peers and tuned figures of rows that an earlier part measured. Every figure says from which part it is by
+    its own `clocks`; ratios stay those of the part in which both were raced."""
+    earlier = {(r["model"], r["batch"], r["dtype"]): r for r in json.loads(path.read_text())["rows"]}
+    for row in rows:
+        old = earlier.pop((row["model"], row["batch"], row["dtype"]), None)
+        for name, peer in (old or {}).get("peers", {}).items():
+            if row["peers"].get(name, {}).get("ms") is None:
+                row["peers"][name] = {**peer, "clocks": old.get("clocks")}
+        if old and row["tuned_ms"] is None and old.get("tuned_ms") is not None:
+            row.update(tuned_ms=old["tuned_ms"], tuned_err=old.get("tuned_err"), tuned=old.get("tuned"), tuned_clocks=old.get("clocks"))
+    rows += earlier.values()
 
 
 def machine(args, hone):
     said = {"doctor": hone.call(["doctor"], 120)[0]}
     if args.device == "cuda":
         query = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm"
-        r = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True)
-        said.update(zip(query.split(","), [x.strip() for x in r.stdout.split(",")]))
+        try:
+            r = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True, timeout=20)
+            said.update(zip(query.split(","), [x.strip() for x in r.stdout.split(",")]))
+        except (OSError, subprocess.TimeoutExpired) as e:
+            said["nvidia-smi"] = str(e)[:200]
     return said
 
 
@@ -289,6 +326,7 @@ def parse():
     ap.add_argument("--profile", action="store_true", help="times of our steps in the results")
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--block", type=float, default=0.2, metavar="S", help="seconds of a block")
+    ap.add_argument("--merge", type=pathlib.Path, metavar="JSON", help="rows of an earlier part: figures that this run lacks are taken from there")
     ap.add_argument("--limit", type=float, default=float("inf"), metavar="S", help="start no row after so long")
     ap.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/hone-bench-gpu"))
     ap.add_argument("--out", type=pathlib.Path, default=pathlib.Path(os.environ.get("OUT") or ROOT / "build" / "bench") / "gpu.json")
@@ -310,6 +348,8 @@ def main():
             print(f"{time.monotonic() - began:6.0f} s {line(rows[-1])}", flush=True)
             args.out.write_text(json.dumps(result, indent=1))
     waiting.close()
+    if args.merge and args.merge.exists():
+        merge(rows, args.merge)
     result["warnings"] = sorted(hone.warnings)
     args.out.write_text(json.dumps(result, indent=1))
     print("\n".join(["", *result["warnings"][:20], summary(rows)]))

@@ -1,6 +1,6 @@
 """One contestant of `make bench-gpu` in a process of its own, driven by JSON lines (docs/benchmarking.md, "Worker protocol").
 
-    worker.py ours|eager|eager_graph|reduce_overhead|max_autotune|torch
+    worker.py ours|eager|eager_graph|reduce_overhead|max_autotune|jax|torch
 
 `load` takes model, batch, small, dtype and device; `ours` an engine and the shapes of its results as well. Inputs and outputs stay
 where the network runs. One of torch's is asked for `export` (the network as ONNX) and `reference` (float64 outputs), too.
@@ -154,6 +154,29 @@ class MaxAutotune(Compiled):
     mode = "max-autotune"
 
 
+class Jax:
+    """The same weights through jax.jit, where jax and a form of the network for it are here."""
+
+    def load(self, cmd):
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others are on this GPU
+        os.environ.setdefault("JAX_PLATFORMS", "cuda" if cmd["device"] == "cuda" else "cpu")
+        import jax
+        import jax_nets
+        dtype = getattr(torch, cmd["dtype"])
+        net = suite.build(cmd["model"], cmd["small"], dtype, "cpu")
+        inputs = suite.inputs(cmd["model"], cmd["batch"], cmd["small"], dtype, "cpu")
+        self.run = jax_nets.make(cmd["model"], net, inputs)
+        self.call()
+        return {"version": jax.__version__}
+
+    def call(self):
+        self.result = self.run()
+
+    def outputs(self):
+        self.call()
+        return [part(np.asarray(y)).astype(np.float32) for y in self.result]
+
+
 class Ours:
     """An engine through the C interface, on torch's memory."""
 
@@ -214,7 +237,7 @@ class Ours:
 
 
 KINDS = {"ours": Ours, "torch": Torch, "eager": Eager, "eager_graph": EagerGraph, "reduce_overhead": ReduceOverhead,
-         "max_autotune": MaxAutotune}
+         "max_autotune": MaxAutotune, "jax": Jax}
 
 
 def save(arrays, folder, prefix="y"):
