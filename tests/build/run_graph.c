@@ -93,23 +93,39 @@ static void evaluate(const hn_graph *g, hn_tensor *in, hn_tensor *want, hn_tenso
     CHECK_OK(hn_eval_run(g, &(hn_eval_opts){ .mode = HN_EVAL_OWN }, in, own, &dg), &dg);
 }
 
-void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
+static hn_tensor *tensors(int n)
 {
-    static const hn_run_opts none = { 0 };
-    hn_diag dg = { 0 };
+    hn_tensor *t = calloc((size_t)n + 1, sizeof *t);
+    CHECK(t);
+    return t;
+}
+
+static void release(hn_tensor *t, int n)
+{
+    for (int i = 0; i < n; i++) hn_tensor_done(&t[i]);
+    free(t);
+}
+
+static hn_tensor *inputs_of(const hn_graph *g, const hn_run_opts *o)
+{
+    hn_tensor *in = tensors(g->n_in);
     hn_rng rng;
-    if (!o) o = &none;
+    hn_diag dg = { 0 };
     hn_rng_init(&rng, o->seed + 1);
-    hn_tensor *in = calloc((size_t)g->n_in + 1, sizeof *in), *got = calloc((size_t)g->n_out + 1, sizeof *got);
-    hn_tensor *want = calloc((size_t)g->n_out + 1, sizeof *want), *own = calloc((size_t)g->n_out + 1, sizeof *own);
     for (int i = 0; i < g->n_in; i++) {
         const hn_tdesc d = o->in ? o->in[i].type : concrete(g, &g->in[i]->type, o->sym);
         CHECK_OK(hn_tensor_init(&in[i], &d, &dg), &dg);
         if (o->in) memcpy(in[i].data, o->in[i].data, in[i].bytes);
         else fill(&in[i], &rng);
     }
-    evaluate(g, in, want, own, o->fails);
+    return in;
+}
+
+/* Outputs of an engine of the graph, which stays as it is. */
+static hn_tensor *outputs_of(hn_arena *a, const hn_graph *g, const hn_run_opts *o, hn_tensor *in)
+{
     const char *target = o->target ? o->target : getenv("HONE_TEST_TARGET");
+    hn_diag dg = { 0 };
     hn_target t;
     CHECK_OK(hn_target_get(target ? target : "host", &t, &dg), &dg);
     hn_route route = { 0 };
@@ -117,6 +133,7 @@ void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
     const hn_build_opts b = { .target = &t, .route = &route, .threads = 2,
                               .measure = o->measure && (!target || o->target),
                               .cache_dir = target ? getenv("HONE_CACHE_DIR") : o->cache_dir,
+                              .pool = o->pool,
                               .model_name = "test",
                               .debug = &(hn_pass_debug){ .validate = true } };
     hn_build_report r;
@@ -126,19 +143,40 @@ void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
     CHECK_OK(hn_build_engine(a, copy, &b, &data, &bytes, &r, &dg), &dg);
     hn_engine *e = NULL;
     CHECK_OK(hn_engine_from_memory(data, bytes, NULL, &e, &dg), &dg);
+    hn_tensor *got = tensors(g->n_out);
     run_engine(e, in, g->n_in, got, g->n_out, o->fails, &dg);
-    if (!o->fails) compare(g, got, want, own, o->tol > 0 ? o->tol : 1e-5);
     hn_engine_unref(e);
-    for (int i = 0; i < g->n_in; i++) hn_tensor_done(&in[i]);
-    for (int i = 0; i < g->n_out; i++) {
-        hn_tensor_done(&got[i]);
-        hn_tensor_done(&want[i]);
-        hn_tensor_done(&own[i]);
-    }
-    free(in);
-    free(got);
-    free(want);
-    free(own);
+    return got;
+}
+
+static double tolerance(const hn_run_opts *o)
+{
+    return o->tol > 0 ? o->tol : 1e-5;
+}
+
+void hn_check_graph_of(hn_arena *a, hn_graph *g, const hn_run_opts *o)
+{
+    static const hn_run_opts none = { 0 };
+    if (!o) o = &none;
+    hn_tensor *in = inputs_of(g, o), *want = tensors(g->n_out), *own = tensors(g->n_out);
+    evaluate(g, in, want, own, o->fails);
+    hn_tensor *got = outputs_of(a, g, o, in);
+    if (!o->fails) compare(g, got, want, own, tolerance(o));
+    release(in, g->n_in);
+    release(got, g->n_out);
+    release(want, g->n_out);
+    release(own, g->n_out);
+}
+
+void hn_check_same(hn_arena *a, const hn_graph *g, const hn_graph *changed, const hn_run_opts *o)
+{
+    CHECK_EQ(changed->n_in, g->n_in);
+    CHECK(changed->n_out >= g->n_out);
+    hn_tensor *in = inputs_of(g, o), *want = outputs_of(a, g, o, in), *got = outputs_of(a, changed, o, in);
+    compare(g, got, want, want, tolerance(o));
+    release(in, g->n_in);
+    release(want, g->n_out);
+    release(got, changed->n_out);
 }
 
 void hn_check_graph(const char *text, const hn_run_opts *o)

@@ -314,7 +314,7 @@ def transform(g):
         return
     if g.r.random() < 0.3:
         op = g.r.choice(("HannWindow", "HammingWindow", "BlackmanWindow"))
-        g.one(op, [g.const(np.array(max(n, 2), np.int64))], F32, (max(n, 2),), 1, False, periodic=g.r.randint(0, 1))
+        g.one(op, [g.const(np.array(max(n, 4), np.int64))], F32, (max(n, 4),), 1, False, periodic=g.r.randint(0, 1))
         return
     x = g.fresh(F32, (g.r.choice((1, 2)), n, g.r.choice((1, 2))))
     x.known = (2,)

@@ -177,8 +177,10 @@ def pool(g):
     out = [window_out(*a) for a in zip(x.shape[2:], k, s, d, lo, hi)]
     if min(out) < 1:
         return
+    lo, hi = [0 if e > 1 else a for a, e in zip(lo, d)], [0 if e > 1 else a for a, e in zip(hi, d)] # windows of padding alone are open
     if g.opset < 10:
         d = [1] * len(d)
+    if g.opset < 10 or max(d) > 1:
         out = [window_out(*a) for a in zip(x.shape[2:], k, s, d, lo, hi)]
     if min(out) < 1:
         return
