@@ -58,7 +58,11 @@ typedef struct hn_heat_worker hn_heat_worker;
 /** timeout_ns: of one run of a candidate; 0: 30 s. Starts nothing yet. */
 hone_status hn_heat_worker_create(const char *program, int64_t timeout_ns, hn_heat_worker **ret, hn_diag *dg);
 void hn_heat_worker_destroy(hn_heat_worker *w); /* NULL is fine */
-/** As hn_heat_run, but a lane that ends or hangs its process is out too (HONE_E_CRASH, HONE_E_TIMEOUT), and the others go on. */
+/**
+ * As hn_heat_run, but a lane that ends or hangs its process is out too (HONE_E_CRASH, HONE_E_TIMEOUT), and the others go on.
+ *
+ * Errors: HONE_E_DEVICE, HONE_E_NOMEM the worker has no use of the device, or not enough of it; HONE_E_VERSION another build's worker
+ */
 hone_status hn_heat_worker_run(hn_heat_worker *w, hn_heat *h, hn_diag *dg);
 /** The worker's side: answers heats until its input ends. Yields the exit status. */
 int hn_heat_serve(int in_fd, int out_fd);

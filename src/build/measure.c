@@ -7,7 +7,7 @@
 
 struct hn_measure {
     hn_job *b;
-    hn_heater *heater;      /* on the CPU */
+    hn_heater *heater;      /* in this process; NULL: the worker does it */
     hn_heat_worker *worker; /* on a GPU */
 };
 
@@ -196,6 +196,21 @@ static void take_result(const hn_region *r, const hn_heat_lane *l, hn_arena *a, 
     hn_log(HN_LOG_WARN, "%s is out for %s: %s%s%s", l->name, r->name, l->why.message, l->why.hint[0] ? "; " : "", l->why.hint);
 }
 
+/* A GPU that takes one process alone, or has no memory for another one, is raced on from here: a fault then ends the build. */
+static hone_status run_heat(hn_measure *m, hn_heat *h, hn_diag *dg)
+{
+    hn_diag why = { 0 };
+    if (m->heater) return hn_heat_run(m->heater, h, NULL, NULL, dg);
+    const hone_status s = hn_heat_worker_run(m->worker, h, &why);
+    if (s != HONE_E_DEVICE && s != HONE_E_NOMEM) {
+        if (dg && s != HONE_OK) *dg = why;
+        return s;
+    }
+    hn_log(HN_LOG_WARN, "candidates are timed in this process, where a fault ends it all: a worker cannot: %s", why.message);
+    HN_TRY(hn_heater_create(h->arch, h->n_core, &m->heater, dg));
+    return hn_heat_run(m->heater, h, NULL, NULL, dg);
+}
+
 hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg)
 {
     hn_heat h = { .arch = m->b->t->arch, .n_core = m->b->t->n_core, .n_lane = n, .lane = HN_NEW_N(m->b->a, hn_heat_lane, n + 1) };
@@ -205,7 +220,7 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
         HN_TRY(describe(m, r, &c[i], &h.lane[i], dg));
     }
     HN_TRY(describe_indices(m, r, c[0].e, &h, dg));
-    HN_TRY(m->worker ? hn_heat_worker_run(m->worker, &h, dg) : hn_heat_run(m->heater, &h, NULL, NULL, dg));
+    HN_TRY(run_heat(m, &h, dg));
     for (int i = 0; i < n; i++) take_result(r, &h.lane[i], m->b->a, &c[i]);
     return HONE_OK;
 }

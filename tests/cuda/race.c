@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../build/run_graph.h"
 #include "harness.h"
@@ -112,6 +113,19 @@ TEST(race_a_candidate_that_crashes_is_out)
 TEST(race_a_candidate_that_hangs_is_out)
 {
     with_accident(t, "hang:128", "timed out", /* timeout_ns= */ 4000000000);
+}
+
+/* A GPU that takes one process alone is raced on from that one. */
+TEST(race_without_a_worker)
+{
+    hn_simulate(/* libraries= */ false);
+    CHECK(setenv("HONE_SIM_ACCIDENT", hn_arena_printf(t->arena, "exclusive:%d", (int)getpid()), 1) == 0);
+    const hn_build_report r = race(t, PRODUCT, "-core:opt_level=1", 0, NULL);
+    CHECK(unsetenv("HONE_SIM_ACCIDENT") == 0);
+    CHECK_EQ(n_timed(&r), 2);
+    CHECK(hn_sim_counts()->launches > 0);
+    CHECK_EQ(hn_sim_counts()->live_allocations, 0);
+    CHECK_EQ(hn_sim_counts()->modules, 0);
 }
 
 /* Nothing is left to take: the error says what became of one of them. */

@@ -12,7 +12,7 @@
 #include "codegen/cuda/cuda_text.h"
 #include "sim_prelude.h"
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, DEVICE_UNAVAILABLE = 46, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
 
 static sim_counts counts;
 static int next_wait, dead;
@@ -109,7 +109,9 @@ DRIVER(cuDeviceTotalMem_v2, size_t *ret, int device)
 DRIVER(cuDevicePrimaryCtxRetain, void **ret, int device)
 {
     static int context;
+    const char *only = getenv("HONE_SIM_ACCIDENT");
     (void)device;
+    if (only && strncmp(only, "exclusive:", 10) == 0 && atoi(only + 10) != getpid()) return DEVICE_UNAVAILABLE;
     *ret = &context;
     return OK;
 }

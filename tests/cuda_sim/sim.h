@@ -2,7 +2,7 @@
  * marked, so that a host access to device memory faults. $HONE_CUDA_DRIVER and $HONE_NVRTC name the library.
  *
  * $HONE_SIM_ACCIDENT says what becomes of kernels of so many threads a block: "fault:128" kills the context, "hang:128" never ends,
- * "crash:128" aborts the process. */
+ * "crash:128" aborts the process. "exclusive:PID" lets no other process have a context. */
 #ifndef HN_TESTS_CUDA_SIM_H
 #define HN_TESTS_CUDA_SIM_H
 
