@@ -1,8 +1,10 @@
 /* Models of f32 in fewer bits on a simulated GPU: what a route makes of them, and that a bound on the error tells routes apart. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../build/run_graph.h"
+#include "../import/make.h"
 #include "eval/eval.h"
 #include "harness.h"
 #include "runtime/runtime.h"
@@ -91,4 +93,52 @@ TEST(precision_casts_are_fused)
     bool half = false;
     for (int i = 0; i < f16.r.n_region; i++) half |= strncmp(f16.r.region[i].tactic, "gemm_half_mma", 13) == 0;
     CHECK(half);
+}
+
+/* ---- the tuner ---- */
+static void write_model(const char *path)
+{
+    enum { DEPTH = 12, WIDTH = 12 };
+    hn_str g = { 0 }, m = { 0 }, values = { 0 };
+    FILE *f = fopen(path, "wb");
+    for (int i = 0; i < DEPTH * WIDTH; i++) hn_str_addf(&values, "%s%.3f", i ? "," : "", (i * 37 % 101) / 101.0 - 0.5);
+    g_floats(&g, "w", "12,12", hn_str_get(&values));
+    g_input(&g, "x", F32, "40,12");
+    g_node(&g, "MatMul", "x,w", "m", "");
+    g_node(&g, "Relu", "m", "y", "");
+    g_output(&g, "y", F32, "40,12");
+    m_model(&m, &g, 17);
+    CHECK(f && fwrite(m.s, 1, m.n, f) == m.n && fclose(f) == 0);
+    hn_str_done(&m), hn_str_done(&values);
+}
+
+/* What a session says of a route that narrows the model, under this bound on the error; one line a trial. */
+static bool is_rejected(hn_test *t, const char *dir, const char *bound)
+{
+    const char *command = hn_arena_printf(t->arena, "HONE_CACHE_DIR=%s '%s' tune %s/m.onnx -o %s/e.hone --store %s/%s.db --target sm_90a --budget 40 "
+                                          "--strategy full --set=-core:opt_level=0 '--search=-math:half=[off|f16]' --accuracy rel_l2=%s 2>&1",
+                                          dir, HONE_PROGRAM, dir, dir, dir, bound, bound);
+    char line[1024], all[8192] = "";
+    bool rejected = false, raced = false;
+    FILE *f = popen(command, "r");
+    CHECK(f);
+    while (fgets(line, sizeof line, f)) {
+        const bool of_f16 = strstr(line, "-math:half=f16") != NULL;
+        rejected |= of_f16 && strncmp(line, "inaccurate", 10) == 0;
+        raced |= of_f16 && (strncmp(line, "not faster", 10) == 0 || strncmp(line, "faster", 6) == 0);
+        strncat(all, line, sizeof all - strlen(all) - 1);
+    }
+    if (pclose(f) != 0 || rejected == raced) FAIL("%s", all);
+    return rejected;
+}
+
+TEST(precision_is_tuned_under_a_bound)
+{
+    char dir[] = "/tmp/hone_precision_XXXXXX";
+    hn_simulate(/* libraries= */ false);
+    CHECK(mkdtemp(dir));
+    write_model(hn_arena_printf(t->arena, "%s/m.onnx", dir));
+    CHECK(is_rejected(t, dir, "1e-5"));
+    CHECK(!is_rejected(t, dir, "1e-2"));
+    CHECK(system(hn_arena_printf(t->arena, "rm -r %s", dir)) == 0);
 }
