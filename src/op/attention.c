@@ -110,8 +110,10 @@ static void row(const row_job *r, const hn_view *mask, int64_t mask_at, int64_t 
     }
     for (int64_t i = 0; i < r->dv; i++)
         r->y[i] = 0;
-    if (top == -INFINITY && r->rows == ROWS_ZERO) return;
-    softmax(r, top);
+    if (top == -INFINITY && r->rows == ROWS_ZERO)
+        memset(r->score, 0, (size_t)r->t * sizeof(double)); /* still times v: an infinity there makes NaN, as with one key hidden */
+    else
+        softmax(r, top);
     for (int64_t j = 0; j < r->t; j++)
         for (int64_t i = 0; i < r->dv; i++)
             r->y[i] += r->score[j] * r->v[j * r->dv + i];

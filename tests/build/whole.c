@@ -261,6 +261,8 @@ TEST(infinities_stay_where_they_belong)
                    "a = add(x, k)  y = col2im(a) {image=[4,4], block=[2,2]}\n"
                    "b = add(z, j)  v = col2im(b) {image=[3*w+1], block=[3], stride=[3], pad_begin=[1]}\nout y  out v", &(hn_run_opts){ .sym = 5 });
     hn_check_graph("in x f32[3,4]  const k f32[4] = {0, 0, nan, 0}\na = add(x, k)\nq, s, z = dynamic_quantize(a)\nout q  out s  out z", NULL);
+    hn_check_graph("in q f32[1,1,2,4]  in k f32[1,1,3,4]  in v f32[1,1,3,4]  const m f32[2,3] = {-inf, -inf, -inf, 0, 0, -inf}\n"
+                   "const j f32[4] = {0, inf, 0, nan}\nw = add(v, j)  y = attention(q, k, w, m)\nout y", NULL);
     for (int i = 0; i < HN_COUNT(resize); i++) {
         snprintf(text, sizeof text, "sym h [1,4,9]\nin x f32[1,h]  const k f32[1,1] = {inf}\nc = concat(k, x, k) {axis=1}\ny = resize(c) {%s}\nout y", resize[i]);
         hn_check_graph(text, &(hn_run_opts){ .sym = 5 });

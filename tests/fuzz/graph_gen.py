@@ -5,6 +5,7 @@ import graph_moves  # noqa: F401
 import graph_sums  # noqa: F401
 import graph_control  # noqa: F401
 import graph_more  # noqa: F401
+import graph_flow  # noqa: F401
 import graph_old  # noqa: F401
 from graph_base import Gen
 

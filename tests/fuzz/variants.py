@@ -25,6 +25,8 @@ class Case:
 
 
 VARIANTS = {}
+HELD = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.BOOL, TensorProto.INT8, TensorProto.INT16,
+        TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64} # what arrays hold
 
 
 def variant(f):
@@ -167,7 +169,7 @@ def unused_outputs(case, r):
     new = again(case)
     types = types_of(new.model)
     g = new.model.graph
-    inside = [o for n in g.node for o in n.output if o in types and types[o][0] and o not in case.names and n.op_type != "Constant"]
+    inside = [o for n in g.node for o in n.output if o in types and types[o][0] in HELD and o not in case.names and n.op_type != "Constant"]
     if not inside or len(g.output) + len(g.input) > 40:
         return None
     for o in r.sample(inside, min(len(inside), 6)):
