@@ -20,6 +20,17 @@ hn_dim dft_length(hn_symtab *t, hn_dim given, hn_dim n, bool inverse, bool onesi
     return inverse && onesided ? hn_dim_mul(t, hn_dim_sub(t, n, 1), 2) : n;
 }
 
+/* How many parts each number has: a real one 1, a complex one 2. */
+static hone_status want_parts(const hn_call *c, int axis, int64_t *ret, hn_diag *dg)
+{
+    if (!hn_op_known(c, c->in[0].dim[axis], ret)) {
+        hn_hint(dg, "Fix the extent of that axis with a shape for the model's input: 1 for real numbers, 2 for complex ones.");
+        return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the last axis must hold a known number of parts of each number, 1 or 2");
+    }
+    if (*ret < 1 || *ret > 2) return HN_RAISE(dg, HONE_E_SHAPE, "the last axis must hold 1 or 2 parts of each number");
+    return HONE_OK;
+}
+
 static hone_status infer_dft(hn_call *c, hn_diag *dg)
 {
     const bool inverse = hn_call_i(c, "inverse") != 0, onesided = hn_call_i(c, "onesided") != 0;
@@ -31,8 +42,7 @@ static hone_status infer_dft(hn_call *c, hn_diag *dg)
     const int last = c->in[0].rank - 1;
     HN_TRY(hn_op_want_axis(c, DFT_AXIS, c->in[0].rank, false, &axis, dg));
     if (axis == last) return HN_RAISE(dg, HONE_E_SHAPE, "axis %d holds the real and imaginary parts", axis);
-    if (!hn_op_known(c, c->in[0].dim[last], &parts) || parts < 1 || parts > 2)
-        return HN_RAISE(dg, HONE_E_SHAPE, "the last axis must hold 1 or 2 parts of each number");
+    HN_TRY(want_parts(c, last, &parts, dg));
     if (onesided && !inverse && parts == 2)
         return HN_RAISE(dg, HONE_E_SHAPE, "a onesided transform of complex numbers loses half of it");
     const hn_dim n = dft_length(c->syms, c->attr[DFT_DIM].i, c->in[0].dim[axis], inverse, onesided);
@@ -129,8 +139,7 @@ static hone_status infer_stft(hn_call *c, hn_diag *dg)
 
     HN_TRY(hn_op_want_float(c, 0, dg));
     HN_TRY(hn_op_want_ranks(c, 0, 2, 3, dg));
-    if (c->in[0].rank == 3 && (!hn_op_known(c, c->in[0].dim[2], &parts) || parts < 1 || parts > 2))
-        return HN_RAISE(dg, HONE_E_SHAPE, "the last axis must hold 1 or 2 parts of each number");
+    if (c->in[0].rank == 3) HN_TRY(want_parts(c, 2, &parts, dg));
     if (onesided && parts == 2)
         return HN_RAISE(dg, HONE_E_SHAPE, "a onesided transform of complex numbers loses half of it");
     if (hn_op_known(c, step, &v) && v < 1)

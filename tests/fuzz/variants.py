@@ -234,9 +234,9 @@ def pair(kind, x, t, rank, opset, made, r):
         perm = list(range(rank))
         r.shuffle(perm)
         return [helper.make_node("Transpose", [x], [a], perm=perm), helper.make_node("Transpose", [a], [b], perm=[int(i) for i in np.argsort(perm)])]
-    if kind == "reshapes" and t in (TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE, TensorProto.INT32):
+    if kind == "reshapes" and opset >= 14 and t in (TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE, TensorProto.INT32):
         return [helper.make_node("Shape", [x], [f"{made}_s"]), const(f"{made}_f", np.array([-1], np.int64)), helper.make_node("Reshape", [x, f"{made}_f"], [a]),
-                helper.make_node("Reshape", [a, f"{made}_s"], [b])]
+                helper.make_node("Reshape", [a, f"{made}_s"], [b], allowzero=1)]
     if kind == "axes" and rank is not None and rank < 6:
         k = r.randint(0, rank)
         if opset >= 13:

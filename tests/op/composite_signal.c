@@ -20,6 +20,8 @@ TEST(dft_expands)
         }
     EXPANDS("in x f32[2,3,4,2]  y = dft(x) {axis=-2}  out y", "", 0);
     EXPANDS("in x f32[2,9,2]  y = dft(x) {axis=1, dim=5}  out y", "", 0);
+    REFUSES("sym p  in x f32[2,9,p]  y = dft(x) {axis=1}  out y", "known number of parts");
+    REFUSES("in x f32[2,9,3]  y = dft(x) {axis=1}  out y", "1 or 2 parts");
     EXPANDS("in x f32[2,9,2]  y = dft(x) {axis=1, dim=14, inverse=1}  out y", "", 0);
     EXPANDS("sym n  sym m  in x f32[2,n,1]  in pin f32[m]  y = dft(x) {axis=1, dim=m, onesided=1}  out y  "
             "out pin",
