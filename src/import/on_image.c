@@ -44,7 +44,7 @@ static hone_status resize(hn_im_call *c, resize_args *r)
     return hn_im_ret(c, hn_b1(c->b, HN_OP_resize, x, attrs));
 }
 
-/* floor(d * scale): exact for whole numbers and their reciprocals whatever d is, else d must be known. */
+/* floor(d * scale): an expression for whole numbers and small fractions, else computed while running. */
 static hone_status scaled(hn_im_call *c, hn_dim d, double scale, double crop, hn_dim *ret)
 {
     if (!(scale > 0) || !isfinite(scale)) return HN_IM_RAISE(c, HONE_E_MODEL, "a scale is %g", scale);
@@ -64,8 +64,12 @@ static hone_status scaled(hn_im_call *c, hn_dim d, double scale, double crop, hn
         *ret = hn_im_ddiv(c, hn_im_dmul(c, d, (int64_t)p), q);
         return HONE_OK;
     }
-    hn_hint(c->dg, "fix the input's extents");
-    return hn_im_refuse(c, "a scale of %g over an extent known only while running is not supported", scale);
+    hn_value *n = hn_im_scale(c, hn_cast(c->b, hn_const_dims(c->b, 1, &d), HN_F64), crop * scale);
+    n = hn_im_unary(c, HN_OP_floor, n);
+    n = n ? hn_cast(c->b, n, HN_I64) : NULL;
+    if (!n) return c->b->status;
+    *ret = hn_im_dim(c, n, 0);
+    return c->dg->code;
 }
 
 static hone_status by_scales(hn_im_call *c, const double *scale, int n, const int64_t *axes, resize_args *r)

@@ -252,6 +252,22 @@ TEST(kernels_whose_size_only_a_run_shows)
     expect(t, g, ROWS(x, w, three), 4, ROW(1, 12, 120, 200));
 }
 
+TEST(scales_over_extents_that_only_a_run_shows)
+{
+    const double x[] = { 0, 10, 20, 30, 40 }, all[] = { 1, 1, 1, 1, 1 }, few[] = { 1, 0, 1, 1, 0 };
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "1,1,5");
+    g_input(&g, "keep", F32, "5");
+    g_node(&g, "Cast", "keep", "mask", "to=i:9");
+    g_node(&g, "Compress", "x,mask", "k", "axis=i:2");
+    g_floats(&g, "s", "3", "1,1,0.7071"); /* no small fraction */
+    g_node(&g, "Resize", "k,,s", "out", "mode=s:linear coordinate_transformation_mode=s:asymmetric");
+    g_output(&g, "out", F32, NULL);
+    const hn_graph *r = import_ok(t, &g, 17, NULL);
+    expect(t, r, ROWS(x, all), 3, ROW(0, 10 / 0.7071f, 20 / 0.7071f));
+    expect(t, r, ROWS(x, few), 2, ROW(0, 20 + 10 * (1 / 0.7071f - 1)));
+}
+
 TEST(pool_extents)
 {
     static const struct {
