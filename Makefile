@@ -10,7 +10,7 @@ CACHE   := $(or $(HONE_FETCH_DIR),.cache)
 TOOLS   := $(CACHE)/peers/tools/bin/python
 CFG     := --buildtype=release --prefix=$(PREFIX)
 
-.PHONY: all deps demo check check-long conformance contrib exporters bench bench-gpu fuzz fuzz-guided fuzz-graphs install clean distclean models peers \
+.PHONY: all deps demo check check-long conformance contrib numbers exporters bench bench-gpu fuzz fuzz-guided fuzz-graphs install clean distclean models peers \
         help
 
 all:
@@ -25,6 +25,7 @@ help:
 	  'make check-long   the slow ones too' \
 	  'make conformance  the ONNX node tests' \
   'make contrib      the ops of com.microsoft against ONNX Runtime' \
+	  'make numbers      our float32 errors against float64 beside ONNX Runtime'"'"'s (NUMBERS_FLAGS=--models: of the real models)' \
 	  'make exporters    export 40 architectures and more, compare with ONNX Runtime (1 GB of packages, hours)' \
 	  'make bench        all models against the peers, to build/bench/cpu.json' \
 	  'make bench-gpu    engines against torch on an NVIDIA GPU, to build/bench/gpu.json' \
@@ -62,6 +63,12 @@ contrib:
 	@$(MAKE) --no-print-directory all
 	@$(PY) scripts/peers.py fuzz
 	@$(CACHE)/peers/fuzz/bin/python tests/conformance/contrib.py $(CONTRIB_FLAGS)
+
+numbers:
+	@scripts/deps.sh build images conformance python
+	@$(MAKE) --no-print-directory all
+	@$(PY) scripts/peers.py fuzz
+	@$(CACHE)/peers/fuzz/bin/python tests/conformance/accuracy.py $(NUMBERS_FLAGS)
 
 exporters:
 	@scripts/deps.sh build python export

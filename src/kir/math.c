@@ -145,12 +145,17 @@ static hn_kv atanh64(const mctx *m, hn_kv x)
 }
 
 /* ---- error function ---- */
+/* Near 0 as x + x s(x^2); beyond as 1 - exp(-g(|x|)), of which 1 - 0.19 and more is exact: 0.33 units in the last place in the mean. */
 static hn_kv erf32(const mctx *m, hn_kv x)
 {
-    static const double p[] = { 1.12837911,    0.190405756,    0.0527485795,
-                                0.00376557419, 0.000284879672, 2.05006404e-06 };
-    static const double q[] = { 1, 0.502075434, 0.114108771, 0.014969131, 0.00116252131, 3.80913189e-05 };
-    return saturating32(m, x, 3.92, p, HN_COUNT(p), q, HN_COUNT(q));
+    static const double near0[] = { 0.128379166,    -0.376126349,     0.112837017,    -0.0268597007,
+                                    0.00520171039, -0.000814973784, 8.39750355e-05 };
+    static const double far[] = { 0.000208482204, 1.12762129,    0.637275875,     0.103847511,
+                                  -0.0221855231,  0.00303263054, -0.000194838984 };
+    const hn_kv a = hn_kb_bin(m->b, HN_KOP_MINR, M_C(4), M_ABS(x)), small = M_FMA(x, M_POLY(M_MUL(a, a), near0), x);
+    const hn_kv large = M_SUB(M_C(1), hn_m_exp(m, M_NEG(M_POLY(a, far))));
+
+    return M_SEL(M_LT(a, M_C(0.921875)), small, hn_m_with_sign(m, large, x));
 }
 
 static hn_kv erf64(const mctx *m, hn_kv x)

@@ -160,7 +160,10 @@ static hone_status expand_layer(hn_builder *b, const hn_node *n, hn_value **out)
     hn_axis_resolve(hn_attr_i(n, "axis"), hn_in(n, 0)->type.rank, &axis);
     if (n->n_out == 1 && axis < hn_in(n, 0)->type.rank - 1 && merge_axes(b, n, axis, out)) return x_done(b);
     if (n->op == HN_OP_layer_norm) {
-        mean = x_reduce_from(b, HN_OP_reduce_mean, x, axis, true);
+        /* A mean that is asked for is a result: near 0 the roundings of its sum would show. */
+        const hn_dtype t = n->n_out > 1 || !x ? HN_F64 : x->type.dtype;
+        mean = x_reduce_from(b, HN_OP_reduce_mean, x_cast(b, x, t), axis, true);
+        mean = x ? x_cast(b, mean, x->type.dtype) : NULL;
         x = x_sub(b, x, mean);
     }
     hn_value *var = x_reduce_from(b, HN_OP_reduce_mean, x_mul(b, x, x), axis, true);

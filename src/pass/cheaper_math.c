@@ -87,11 +87,19 @@ static bool all_inverse(const hn_value *d, bool *exact)
     return n > 0;
 }
 
+/* A mean: one division for many elements costs nothing, and rounding once is right. */
+static bool is_sum(const hn_value *v)
+{
+    const hn_node *n = hn_producer(v);
+    while (n && n->op == HN_OP_reshape) n = hn_producer(hn_in(n, 0));
+    return n && n->op == HN_OP_reduce_sum;
+}
+
 static hn_value *cheaper_div(hn_builder *b, const hn_node *n, hn_pass_ctx *c)
 {
     bool exact;
     hn_value *d = hn_in(n, 1);
-    if (!is_wide(d->type.dtype) || !hn_is_const(d) || !all_inverse(d, &exact) || !(exact || c->allow_inexact)) return NULL;
+    if (!is_wide(d->type.dtype) || !hn_is_const(d) || !all_inverse(d, &exact) || !(exact || (c->allow_inexact && !is_sum(hn_in(n, 0))))) return NULL;
     if (!hn_pass_knob(c, HN_KNOB_pass_cheaper_math, n)) return NULL;
     return hn_b2(b, HN_OP_mul, hn_in(n, 0), hn_b1(b, HN_OP_reciprocal, d, HN_NO_ATTRS), HN_NO_ATTRS);
 }

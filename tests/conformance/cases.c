@@ -9,6 +9,7 @@
  * model's ops allow it, and says after "pass" how many of how many, and why not the first of the others.
  * --write judges nothing: outputs go to folder/got_<i>.bin, and after "pass" stands for each its dtype, extents and noise (what the
  * model's own rounding does to it; 0 without --loose), "f32 2,3 1e-7;".
+ * --numbers N takes the outputs of up to N sets of inputs as another runtime's, and says after "pass" how far both lie from float64 (numbers.h).
  * A line "folder<TAB>twin" wants what an engine of the twin's model yields on the folder's inputs, by the tolerance of --loose.
  * tests/conformance/run.py and tests/fuzz/graphs.py drive it.
  */
@@ -24,15 +25,18 @@
 #include "codegen/codegen.h"
 #include "import/tensor_file.h"
 #include "judge.h"
+#include "numbers.h"
 #include "open_dims.h"
 
 static struct {
     bool eval, self, loose, open, write;
     int opt_level;
+    int n_set; /* --numbers; 0: one set, judged */
     const char *route;
     char engine[256]; /* scratch file */
 } opt;
 
+static int set; /* of the case's inputs and outputs */
 static hn_compile_pool *pool; /* stays for the next case: starting a compiler takes longer than building a small model */
 
 /* ---- the files of a case ---- */
@@ -40,7 +44,7 @@ static bool read_value(hn_arena *a, const char *folder, const char *what, int i,
 {
     char path[1200];
     hn_diag dg = { 0 };
-    snprintf(path, sizeof path, "%s/test_data_set_0/%s_%d.pb", folder, what, i);
+    snprintf(path, sizeof path, "%s/test_data_set_%d/%s_%d.pb", folder, set, what, i);
     if (access(path, R_OK) != 0) return false;
     const hone_status s = hn_import_value_file(a, path, kind, ret, &dg);
     if (s == HONE_OK && (kind != HN_TENSOR || ret->n == 1)) return true;
@@ -393,6 +397,35 @@ static void write_outputs(const char *folder, way *w, const io_set *s, hn_str *s
     for (int i = 0; i < s->n; i++) hone_tensor_free(&got[i]);
 }
 
+/* ---- how far from float64 ---- */
+static bool has_set(const char *folder)
+{
+    char path[2100];
+    snprintf(path, sizeof path, "%s/test_data_set_%d", folder, set);
+    return access(path, R_OK) == 0;
+}
+
+/* The sets of inputs one after another: an engine's outputs, the files' and float64's. */
+static void measure(hn_arena *a, const char *folder, way *w, io_set *s, result *r)
+{
+    static error_sums sums[MAX_IO];
+    memset(sums, 0, sizeof sums);
+    for (set = 0; set < opt.n_set && !r->verdict && has_set(folder); set++) {
+        hone_tensor got[MAX_IO] = { 0 }, exact[MAX_IO] = { 0 };
+        hone_error *err = NULL;
+        load_files(a, folder, w->m, s, r);
+        if (!r->verdict && by_engine(w, s, got, r) && hone_model_evaluate(w->m, true, s->file, exact, NULL, NULL, &err) != HONE_OK)
+            say_error(r, "evaluate", err);
+        for (int i = s->n_in; i < s->n; i++) {
+            if (!r->verdict && got[i].dtype == HONE_DTYPE_F32) add_errors(&sums[i], &got[i], &s->file[i], &exact[i - s->n_in]);
+            hone_tensor_free(&got[i]);
+            hone_tensor_free(&exact[i - s->n_in]);
+        }
+    }
+    set = 0;
+    if (!r->verdict) say_errors(sums, s, r);
+}
+
 static void run_case(const char *folder, const char *twin, open_dims *open, hn_str *said, result *r)
 {
     hn_arena *a = hn_arena_create();
@@ -409,7 +442,8 @@ static void run_case(const char *folder, const char *twin, open_dims *open, hn_s
     if (!r->verdict && (opt.write ? s.loose : opt.self || s.loose)) evaluate(&w, &s, r);
     if (!r->verdict && twin) want_of_twin(a, twin, &s, r);
     if (!r->verdict && !opt.eval) build(&w, r);
-    if (!r->verdict && opt.write) write_outputs(folder, &w, &s, said, r);
+    if (!r->verdict && opt.n_set) measure(a, folder, &w, &s, r);
+    else if (!r->verdict && opt.write) write_outputs(folder, &w, &s, said, r);
     else if (!r->verdict) judge(&s, opt.eval ? by_evaluation : by_engine, &w, r);
     free_lists(&s);
     hone_context_free(w.c);
@@ -421,7 +455,8 @@ static void run_case(const char *folder, const char *twin, open_dims *open, hn_s
 
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--open] [--write] [--opt-level N] [--route TEXT]  (case folders on stdin)\n", program);
+    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--open] [--write] [--numbers N] [--opt-level N] [--route TEXT]  (case folders on stdin)\n",
+            program);
     return 2;
 }
 
@@ -435,6 +470,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--open") == 0) opt.open = true;
         else if (strcmp(argv[i], "--write") == 0) opt.write = opt.self = true;
         else if (strcmp(argv[i], "--opt-level") == 0 && i + 1 < argc) opt.opt_level = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--numbers") == 0 && i + 1 < argc) opt.n_set = atoi(argv[++i]);
         else if (strcmp(argv[i], "--route") == 0 && i + 1 < argc) opt.route = argv[++i];
         else return usage(argv[0]);
     }
@@ -452,7 +488,7 @@ int main(int argc, char **argv)
         if (r.verdict) printf("%s\t%s\n", r.verdict, r.reason);
         else if (opt.open) printf("pass\t%d of %d open%s%s\n", open.n_open, open.n, open.refusal[0] ? ": " : "", open.refusal);
         else if (opt.write) printf("pass\t%s\n", hn_str_get(&said));
-        else printf("pass\n");
+        else printf(opt.n_set ? "pass\t%s\n" : "pass%s\n", r.reason);
         fflush(stdout);
         hn_str_done(&said);
     }

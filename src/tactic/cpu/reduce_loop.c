@@ -3,9 +3,9 @@
  * Two forms: where the densest axis is reduced, vectors of partial results run along it and fold at the end ("along"); else
  * vectors lie across it and each lane is a result of its own ("across"). Pointwise work before and after is evaluated in place.
  *
- * Long runs are taken in blocks with a partial result each, so that the rounding error of a sum grows with the number of blocks
- * and not with the number of terms (N. Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14(4), 1993,
- * section 4).
+ * Long runs are taken in blocks with a partial result each (N. Higham, "The accuracy of floating point summation", SIAM J. Sci.
+ * Comput. 14(4), 1993, section 4). Where there are many of them, what adding a block rounds away is kept beside the total, so that
+ * the error of a sum is a block's and does not grow with their number.
  */
 #include "tactic/cpu/loops.h"
 
@@ -96,6 +96,8 @@ typedef struct red {
     hn_dtype type;
     hn_kv at[HN_MAX_RANK]; /* index into x */
     hn_kvar total, part[MAX_CHAINS];
+    bool keeps_rest; /* of sums in f32: what the total lacks */
+    hn_kvar rest;
 } red;
 
 static hn_kv element(red *d, int lanes, hn_kv mask)
@@ -141,12 +143,40 @@ static void start_parts(red *d, int lanes)
     for (int c = 0; c < d->chains; c++) hn_kb_set(b, d->part[c], hn_loops_identity(b, d->op, d->type, lanes));
 }
 
+/* total + x, and what that rounds away: exact whatever the operands' order (D. Knuth, The Art of Computer Programming, 4.2.2). */
+static void add_exactly(red *d, hn_kv x)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const hn_kv a = hn_kb_get(b, d->total), sum = hn_kb_add(b, a, x), back = hn_kb_sub(b, sum, a);
+    const hn_kv lost = hn_kb_add(b, hn_kb_sub(b, a, hn_kb_sub(b, sum, back)), hn_kb_sub(b, x, back));
+    hn_kb_set(b, d->rest, hn_kb_add(b, hn_kb_get(b, d->rest), lost));
+    hn_kb_set(b, d->total, sum);
+}
+
+/* With an infinity the rest is NaN and says nothing. */
+static void add_rest(red *d)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    const hn_kv total = hn_kb_get(b, d->total), rest = hn_kb_get(b, d->rest);
+    hn_kb_set(b, d->total, hn_kb_select(b, hn_kb_eq(b, rest, rest), hn_kb_add(b, total, rest), total));
+}
+
 static void finish_parts(red *d)
 {
     hn_kb *b = hn_lower_kb(d->l);
     hn_kv sum = hn_kb_get(b, d->part[0]);
     for (int c = 1; c < d->chains; c++) sum = combine(b, d->op, sum, hn_kb_get(b, d->part[c]));
-    hn_kb_set(b, d->total, combine(b, d->op, hn_kb_get(b, d->total), sum));
+    if (d->keeps_rest) add_exactly(d, sum);
+    else hn_kb_set(b, d->total, combine(b, d->op, hn_kb_get(b, d->total), sum));
+}
+
+/* Are there blocks enough for their number to matter? */
+static bool has_many_blocks(const red *d, int lanes)
+{
+    const hn_dim n = d->x->type.dim[d->inner];
+    const int64_t block = (int64_t)d->chains * BLOCK_STEPS * (d->inner == d->dense ? lanes : 1);
+    if (d->op != HN_KOP_ADD || d->type != HN_F32) return false;
+    return (d->axes & ~(1u << d->inner)) || !hn_dim_is_const(n) || n > 2 * block;
 }
 
 /*
@@ -184,10 +214,13 @@ static void reduce(red *d, int lanes, hn_kv mask)
         return;
     }
     d->total = hn_kb_var(b, hn_loops_identity(b, d->op, d->type, lanes));
+    d->keeps_rest = has_many_blocks(d, lanes);
+    if (d->keeps_rest) d->rest = hn_kb_var(b, hn_loops_identity(b, d->op, d->type, lanes));
     for (int c = 0; c < d->chains; c++) d->part[c] = hn_kb_var(b, hn_loops_identity(b, d->op, d->type, lanes));
     const int open = hn_loops_open(d->l, d->x, d->axes & ~(1u << d->inner), d->at);
     reduce_inner(d, lanes, mask);
     hn_loops_close(d->l, open);
+    if (d->keeps_rest) add_rest(d);
 }
 
 /* ---- the densest axis is reduced ---- */
@@ -251,7 +284,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_reduce_any_loop__cpu = {
-    .name = "reduce_any_loop__cpu", .rev = 2, .arch = HN_ARCH_X86_64, .portable = true,
+    .name = "reduce_any_loop__cpu", .rev = 3, .arch = HN_ARCH_X86_64, .portable = true,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
     .pin = { [P_CHAINS] = HN_KNOB_reduce_chains, [P_SLICE] = HN_KNOB_reduce_slice },
 };
