@@ -344,7 +344,15 @@ hn_value *hn_im_squeeze(hn_im_call *c, hn_value *x, int axis)
 
 hn_value *hn_im_concat(hn_im_call *c, int axis, int n, hn_value *const *v)
 {
+    enum { AT_ONCE = 256 }; /* operands of one kernel: more of them are joined in groups first */
     if (n == 1) return v[0];
+    if (n > AT_ONCE) {
+        hn_value **group = HN_NEW_N(c->m->scratch, hn_value *, n / AT_ONCE + 1);
+        int n_group = 0;
+        for (int i = 0; group && i < n; i += AT_ONCE)
+            if (!(group[n_group++] = hn_im_concat(c, axis, HN_MIN(AT_ONCE, n - i), v + i))) return NULL;
+        return group ? hn_im_concat(c, axis, n_group, group) : NULL;
+    }
     hn_node *r = hn_build(c->b, HN_OP_concat, n, v, HN_ATTRS_ARG(HN_A_I("axis", axis)), 1);
     return r ? r->out[0] : NULL;
 }

@@ -99,6 +99,8 @@ static hone_status shape(hn_im *m, const Onnx__TensorShapeProto *s, const char *
             return HN_RAISE(dg, HONE_E_INVALID, "extent %d of \"%s\" is asked to be %" PRId64, i, name,
                             known);
     }
+    const int64_t n = hn_tdesc_is_static(ret) ? hn_tdesc_numel_static(ret) : 0;
+    if (n < 0 || n > INT64_MAX / 8) return HN_RAISE(dg, HONE_E_LIMIT, "\"%s\" has more elements than 64 bits count", name);
     return HONE_OK;
 }
 

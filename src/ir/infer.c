@@ -199,6 +199,19 @@ static hone_status want_tensors(const hn_call *c, hn_diag *dg)
     return HONE_OK;
 }
 
+/* Extents that are plain numbers and whose product, in bytes, no 64 bits hold. */
+static hone_status want_countable(const hn_call *c, hn_diag *dg)
+{
+    enum { MOST_BYTES = 8 }; /* of an element */
+    for (int i = 0; i < c->n_out; i++) {
+        if (c->out_kind[i] != HN_TENSOR || !hn_tdesc_is_static(&c->out[i])) continue;
+        const int64_t n = hn_tdesc_numel_static(&c->out[i]);
+        if (n < 0 || n > INT64_MAX / MOST_BYTES)
+            return HN_RAISE(dg, HONE_E_LIMIT, "result %d of %s would have more elements than 64 bits count", i, c->op->name);
+    }
+    return HONE_OK;
+}
+
 static hone_status infer_in(hn_node *n, hn_arena *scratch, hn_diag *dg)
 {
     hn_call c;
@@ -210,6 +223,7 @@ static hone_status infer_in(hn_node *n, hn_arena *scratch, hn_diag *dg)
     }
     if (!c.op->infer) return HN_RAISE(dg, HONE_E_UNSUPPORTED, "%s has no inference", c.op->name);
     HN_TRY(c.op->infer(&c, dg));
+    HN_TRY(want_countable(&c, dg));
     for (int i = 0; i < n->n_out; i++) {
         n->out[i]->type = c.out[i];
         n->out[i]->kind = c.out_kind[i];

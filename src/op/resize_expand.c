@@ -433,9 +433,11 @@ static hn_value *x_symbolic_outside(hn_builder *b, const axis_job *j)
 
 /* ---- both ---- */
 
+/* Tables are made here where they are of a size that images have. */
 static bool known(const axis_job *j)
 {
-    return hn_dim_is_const(j->n_in) && hn_dim_is_const(j->n_out);
+    enum { LONGEST = 1 << 20 };
+    return hn_dim_is_const(j->n_in) && hn_dim_is_const(j->n_out) && j->n_in <= LONGEST && j->n_out <= LONGEST;
 }
 
 /* Elements placed outside along any axis become the extrapolation value. */

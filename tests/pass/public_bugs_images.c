@@ -83,6 +83,15 @@ TEST(resizes)
         { "ORT 17564: channels last, asymmetric", 13,
           "in x f32 1,3,2,1; const s f32 4 1,2,2,1; node Resize x,,s y mode=s:linear coordinate_transformation_mode=s:asymmetric; out y", "1,2,3,5,7,4",
           "1,1.5,2,2,2,2.75,3.5,3.5,3,4,5,5,5,4.75,4.5,4.5,7,5.5,4,4,7,5.5,4,4" },
+        { "ORT 25264: antialiased cubic of another coefficient, whose edge repeats", 18,
+          "in x f32 1,1,8; const s f32 3 1,1,0.5; node Resize x,,s y mode=s:cubic cubic_coeff_a=f:-0.5 antialias=i:1; out y",
+          "0,10,200,30,255,60,7,90", "[1,1,4] 22.9492188,127.554688,129.40625,45.515625" },
+        { "onnxscript 2916: the same as torch has it, without what lies outside", 18,
+          "in x f32 1,1,8; const s f32 3 1,1,0.5; node Resize x,,s y mode=s:cubic cubic_coeff_a=f:-0.5 antialias=i:1 exclude_outside=i:1; out y",
+          "0,10,200,30,255,60,7,90", "[1,1,4] 24.58159,126.07722,128.949807,42.3514644" },
+        { "ORT 25264: antialiasing says nothing where the image grows", 18,
+          "in x f32 1,1,3; const s f32 3 1,1,2; node Resize x,,s y mode=s:cubic cubic_coeff_a=f:-0.5 antialias=i:1; out y",
+          "0,10,200", "[1,1,6] -0.703125,-2.421875,-5.390625,49.296875,161.640625,213.359375" },
         { "TIM-VX 263: half_pixel", 13,
           "in x f32 1,1,2,4; const s f32 4 1,1,0.6,0.6; node Resize x,,s y mode=s:linear; out y", "1,2,3,4,5,6,7,8", "[1,1,1,2] 2.6666665,4.3333331" },
         { "TIM-VX 263: align_corners", 13,
@@ -112,6 +121,36 @@ TEST(pads)
         { "ORT 11828: cropped to one element, nothing to reflect", 13,
           "in x f32 3; const p i64 2 -2,2; node Pad x,p y mode=s:reflect; out y", "1,2,3", "error: too few elements" },
         { "rten 1406: crops more than there is", 13, "in x f32 3; const p i64 2 -4,0; node Pad x,p y; out y", "1,2,3", "error: crop more" },
+    };
+    hn_check_bugs(t, rows, HN_COUNT(rows));
+}
+
+/* OpenVINO 37820: batch first, in what goes in and in all that comes out. */
+TEST(recurrence_with_the_batch_first)
+{
+#define STEPS "1,2,3,-1,0.5,2|0.5,-0.5,0,1"
+#define GATES_W ".1,-.2,.3,.2,-.1,.4"
+#define GATES_R ".3,.1,-.1,.2,.2,-.3,.1,.1,.5,-.2,.3,.3"
+    static const hn_bug rows[] = {
+        { "OpenVINO 37820: RNN", 14,
+          "in x f32 2,3,1; in h f32 2,1,2; const w f32 1,2,1 .1,-.2; const r f32 1,2,2 .3,.1,-.1,.2; const b f32 1,4 .05,-.05,.1,.2;"
+          "node RNN x,w,r,b,,h y,z hidden_size=i:2 layout=i:1; out y; out z",
+          STEPS,
+          "[2,3,1,2] 0.336375544,-0.19737532,0.406302915,-0.31231865,0.49348665,-0.502835524,0.148885034,0.500520211,0.286471025,0.134397462,"
+          "0.421390098,-0.246579521|[2,1,2] 0.49348665,-0.502835524,0.421390098,-0.246579521" },
+        { "OpenVINO 37820: GRU", 14,
+          "in x f32 2,3,1; in h f32 2,1,2; const w f32 1,6,1 " GATES_W "; const r f32 1,6,2 " GATES_R ";"
+          "node GRU x,w,r,,,h y,z hidden_size=i:2 layout=i:1; out y; out z",
+          STEPS,
+          "[2,3,1,2] 0.325800251,0.0225099055,0.146678172,0.433042487,-0.032818085,0.705242141,0.00249789797,0.497577069,-0.0473634319,"
+          "0.385477087,-0.139845667,0.565801157|[2,1,2] -0.032818085,0.705242141,-0.139845667,0.565801157" },
+        { "OpenVINO 37820: LSTM", 14,
+          "in x f32 2,3,1; in h f32 2,1,2; in c f32 2,1,2; const w f32 1,8,1 " GATES_W ",.25,-.35; const r f32 1,8,2 " GATES_R ",-.4,.1,.2,.6;"
+          "node LSTM x,w,r,,,h,c y,z,v hidden_size=i:2 layout=i:1; out y; out z; out v",
+          STEPS "|.2,.3,-1,.4",
+          "[2,3,1,2] 0.0710002893,-0.0150067175,0.186242098,-0.151849654,0.32034561,-0.285617306,-0.177213617,0.266035822,-0.0696247616,"
+          "0.166567424,0.132219654,0.00176883578|[2,1,2] 0.32034561,-0.285617306,0.132219654,0.00176883578|"
+          "[2,1,2] 0.472526359,-0.474501466,0.212722742,0.00294309155" },
     };
     hn_check_bugs(t, rows, HN_COUNT(rows));
 }
