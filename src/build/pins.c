@@ -39,8 +39,8 @@ const hn_target *hn_pin_target(const hn_pin_reader *p)
 /* ---- sources ---- */
 hn_fit hn_pin_source(const hn_pin_reader *p, const hn_tactic_def *td)
 {
-    if (!td->source || read_for(p, td->source)) return HN_FIT_YES;
-    return td->changes_numbers ? HN_FIT_NUMBERS : HN_FIT_KNOB;
+    if (td->source && !read_for(p, td->source)) return td->changes_numbers ? HN_FIT_NUMBERS : HN_FIT_KNOB;
+    return td->source_too && !read_for(p, td->source_too) ? HN_FIT_KNOB : HN_FIT_YES;
 }
 
 /* ---- parameters ---- */

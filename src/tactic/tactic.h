@@ -114,6 +114,7 @@ typedef struct hn_tactic_def {
     hone_status (*pack)(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg);
     bool changes_numbers; /* class above "reassociated": Winograd, low precision; taken only where knobs allow */
     hn_knob source;              /* switches the tactic off where another takes the region; NONE: always asked */
+    hn_knob source_too;          /* another one that does: of a library's call that also changes numbers */
     hn_knob pin[HN_MAX_PARAM];   /* pins the parameter with this index; NONE: no knob does */
 } hn_tactic_def;
 

@@ -114,6 +114,24 @@ TEST(nvrtc_tf32_is_asked_for)
     CHECK(!hn_digest_eq(off, on));
 }
 
+/* Models of f32 in 16 bits: casts in kernels of every kind. */
+TEST(nvrtc_narrowed_models)
+{
+    static const char *const text[] = {
+        "in x f32[512,768]  const w f32[768,3072]  const b f32[3072]  const v f32[3072,768]\n"
+        "m = matmul(x, w)  a = add(m, b)  g = gelu(a)  p = matmul(g, v)  r = add(p, x)  s = softmax(r) {axis=1}\nout s  out r",
+        "in x f32[1,64,56,56]  const w f32[64,64,3,3]  const b f32[64]  const u f32[64,32,2,2]\n"
+        "c = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1]}  r = relu(c)  p = max_pool(r) {kernel=[2,2], stride=[2,2], dim=[28,28]}\n"
+        "y = conv_transpose(p, u) {stride=[2,2]}\nout y",
+        "in q f32[1,12,128,64]  in k f32[1,12,128,64]  in v f32[1,12,128,64]\ny = attention(q, k, v)\nout y" };
+    need_nvrtc();
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        build_with(t, text[i], "sm_80", "-math:half=f16");
+        build_with(t, text[i], "sm_90a", "-math:half=f16");
+        build_with(t, text[i], "sm_90a", "-math:half=bf16");
+    }
+}
+
 /* Chains of halves are rounded where they are stored; a route that wants the model's own numbers gets them at every op. */
 TEST(nvrtc_exact_halves_are_other_kernels)
 {

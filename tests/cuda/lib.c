@@ -168,8 +168,31 @@ TEST(lib_convolutions_of_one_tap)
     check("in x f16[1,64,9,7]  const w f16[96,64,1,1]  const b f16[96]\ny = conv(x, w, b)  z = sigmoid(y)\nout z", 1, 3);
 }
 
-/* ---- choosing ---- */
 #define PRODUCT "in x f16[70,64]  const w f16[64,96]\ny = matmul(x, w)\nout y"
+
+/* The library's way with tf32 wants both knobs, and is the quicker one where it is allowed. */
+TEST(lib_products_of_tf32)
+{
+    static const char text[] = "in x f32[128,1024]  const w f32[1024,128]\ny = matmul(x, w)\nout y", tactic[] = "gemm_tf32_cublaslt__lib";
+    hn_simulate(/* libraries= */ true);
+    built off = build(t, text, "-tactic:matrix_units=0", false), on = build(t, text, "-tactic:matrix_units=0 -math:tf32=1", false),
+          no_library = build(t, text, "-tactic:cublaslt=0 -math:tf32=1", false);
+    CHECK(strstr(why_not(&off.r, tactic), "numbers") != NULL);
+    CHECK(strncmp(on.r.region[0].tactic, tactic, strlen(tactic)) == 0);
+    CHECK(strstr(why_not(&no_library.r, tactic), "knob") != NULL);
+    free(off.data), free(on.data), free(no_library.data);
+    static const char *const all[] = { text, "in x f32[96,1024,1,1]  const w f32[128,1024,1,1]  const b f32[128]\ny = conv(x, w, b)  z = relu(y)\nout z" };
+    for (int i = 0; i < HN_COUNT(all); i++) {
+        const int before = hn_sim_counts()->library_calls;
+        hn_check_graph(all[i], &(hn_run_opts){ .target = "sm_90a", .route = "-tactic:matrix_units=0 -math:tf32=1", .tol = 1e-3 });
+        CHECK_EQ(hn_sim_counts()->library_calls, before + 1);
+    }
+    built half = build(t, PRODUCT, "-math:tf32=1", false);
+    CHECK(strstr(why_not(&half.r, tactic), "data type") != NULL);
+    free(half.data);
+}
+
+/* ---- choosing ---- */
 
 TEST(lib_engines_say_what_they_need)
 {

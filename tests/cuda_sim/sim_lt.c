@@ -8,7 +8,7 @@
 #include "sim_int.h"
 
 enum { OK = 0, NO_MEMORY = 3, INVALID = 7, UNSUPPORTED = 15 };
-enum { F32 = 0, F16 = 2, BF16 = 14, PROPOSALS = 3, VERSION = 130100 };
+enum { TF32 = 77 /* a way to compute */, F32 = 0, F16 = 2, BF16 = 14, PROPOSALS = 3, VERSION = 130100 };
 
 __extension__ typedef _Float16 half; /* gcc and clang have it on the hosts that tests run on */
 
@@ -148,7 +148,7 @@ static int check_shapes(const desc *d, const layout *a, const layout *b, const l
     if (rows_of(a, d->trans_a) != y->rows || columns_of(b, d->trans_b) != y->columns) return INVALID;
     if (columns_of(a, d->trans_a) != rows_of(b, d->trans_b) || c->rows != y->rows || c->columns != y->columns) return INVALID;
     if (a->groups != y->groups || b->groups != y->groups) return INVALID;
-    if (d->compute != 68 || d->scale != F32 || a->type != b->type || a->type != y->type) return UNSUPPORTED;
+    if ((d->compute != 68 && (d->compute != TF32 || a->type != F32)) || d->scale != F32 || a->type != b->type || a->type != y->type) return UNSUPPORTED;
     if (d->epilogue != 1 && (d->epilogue & ~38u || (d->epilogue & 34) == 34)) return UNSUPPORTED;
     return (d->epilogue & 4) && (!d->bias || d->bias_type != y->type) ? INVALID : OK;
 }
@@ -226,9 +226,21 @@ static void set(uint8_t *at, int type, int64_t i, float f)
     memcpy(at + 2 * i, &h, 2);
 }
 
-static float element(const uint8_t *at, const layout *l, int trans, int64_t g, int64_t r, int64_t c)
+/* Half up, as matrix units' operands are rounded: 11 significant bits. */
+static float rounded(float f)
 {
-    return get(at, l->type, g * l->step + (trans ? c + r * l->ld : r + c * l->ld));
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    if ((bits >> 23 & 0xff) == 0xff) return f;
+    bits = (bits + 0x1000) & ~0x1fffu;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+static float element(const job *j, const uint8_t *at, const layout *l, int trans, int64_t g, int64_t r, int64_t c)
+{
+    const float f = get(at, l->type, g * l->step + (trans ? c + r * l->ld : r + c * l->ld));
+    return j->d.compute == TF32 ? rounded(f) : f;
 }
 
 static float finish(const job *j, float sum, int64_t group, int64_t row, int64_t place)
@@ -251,7 +263,7 @@ static void multiply(const void *arg)
             for (int64_t r = 0; r < (int64_t)j.y.rows; r++) {
                 float sum = 0;
                 for (int64_t k = 0; k < depth; k++)
-                    sum += element(j.at_a, &j.a, j.d.trans_a, g, r, k) * element(j.at_b, &j.b, j.d.trans_b, g, k, c);
+                    sum += element(&j, j.at_a, &j.a, j.d.trans_a, g, r, k) * element(&j, j.at_b, &j.b, j.d.trans_b, g, k, c);
                 const int64_t place = g * j.y.step + r + c * j.y.ld;
                 set(j.at_y, j.y.type, place, finish(&j, sum, g, r, place));
             }

@@ -115,7 +115,9 @@ static hone_status describe(const hn_libcall *c, product *p, hn_diag *dg)
     const uint32_t epilogue = epilogue_of(c);
     const void *some = (const void *)(uintptr_t)4096; /* proposals depend on its alignment alone; the true one comes with a run */
 
-    HN_TRY(check_status(lt.desc_create(&p->desc, LT_COMPUTE_32F, LT_R_32F), "describing a product", dg));
+    const int compute = c->flags & HN_CALL_TF32 ? LT_COMPUTE_32F_TF32 : LT_COMPUTE_32F;
+
+    HN_TRY(check_status(lt.desc_create(&p->desc, compute, LT_R_32F), "describing a product", dg));
     if (m->trans_b) HN_TRY(set_desc(p, LT_DESC_TRANS_A, &transposed, sizeof(transposed), dg));
     if (m->trans_a) HN_TRY(set_desc(p, LT_DESC_TRANS_B, &transposed, sizeof(transposed), dg));
     HN_TRY(set_desc(p, LT_DESC_EPILOGUE, &epilogue, sizeof(epilogue), dg));

@@ -28,6 +28,7 @@ enum {
     LT_R_16F = 2,
     LT_R_16BF = 14,
     LT_COMPUTE_32F = 68,
+    LT_COMPUTE_32F_TF32 = 77,
     LT_DESC_TRANS_A = 3, /* cublasLtMatmulDescAttributes_t */
     LT_DESC_TRANS_B = 4,
     LT_DESC_EPILOGUE = 7,

@@ -269,5 +269,5 @@ const hn_tactic_def hn_tactic_conv_half_mma__cuda = {
 const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
     .name = "conv_tf32_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
     .fits = fits_tf32, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
-    .changes_numbers = true, .source = HN_KNOB_math_tf32,
+    .changes_numbers = true, .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_matrix_units,
 };

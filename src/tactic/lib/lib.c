@@ -286,15 +286,15 @@ hone_status hn_lib_product_pack(const hn_region *r, const hn_target *t, const in
 
 /* Matrix units: at half the dtype's rate over the f32 rate that targets state; tiles of 128 x 128 keep multiprocessors busy. Proposals
  * come best first: the next one is taken for a tenth slower, so that all of them do not crowd others out of a race. */
-double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p)
+static double product_cost(const hn_region *r, const hn_target *t, const int64_t *p, double speed)
 {
-    enum { HALF_SPEED = 10, TILE = 128, ODD_LINES = 3 /* times as slow */ };
+    enum { TILE = 128, ODD_LINES = 3 /* times as slow */ };
     const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
     const bool odd = (c.m.d_line ? c.m.d_line : c.m.n) % line_elems(r) != 0;
     const hn_value *y = r->root->out[0];
     const double launch = 1000.0 * t->n_core; /* of the kernel behind the call: what others do in theirs */
     const double tiles = ceil((double)c.m.m / TILE) * ceil((double)c.m.n / TILE) * (double)c.m.groups;
-    const double rate = t->peak_gflops * (y->type.dtype == HN_F32 ? 0.8 : HALF_SPEED) * fmin(1, tiles / t->n_core);
+    const double rate = t->peak_gflops * speed * fmin(1, tiles / t->n_core);
     const double elems = (double)hn_dtype_bytes(y->type.dtype, hn_lib_elems(y));
     hn_work w;
     hn_region_work(r, &w);
@@ -303,7 +303,19 @@ double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t
     return call * (1 + 0.1 * (double)p[HN_LIB_ALGO]) + rest;
 }
 
-hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+static const double plain_speed = 0.8, tf32_speed = 5, half_speed = 10; /* times the f32 rate */
+
+double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    return product_cost(r, t, p, r->root->out[0]->type.dtype == HN_F32 ? plain_speed : half_speed);
+}
+
+double hn_lib_product_cost_tf32(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    return product_cost(r, t, p, tf32_speed);
+}
+
+static hone_status product_emit(const hn_region *r, const hn_target *t, const int64_t *p, uint32_t flags, hn_emission *ret, hn_diag *dg)
 {
     const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
     const hn_value *b = hn_in(r->root, 1);
@@ -315,6 +327,16 @@ hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const in
         operand[1] = (hn_ref){ HN_REF_BLOB, 0 };
     }
     const hn_libcall call = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[HN_LIB_ALGO],
-                           .dtype = (uint32_t)r->root->out[0]->type.dtype, .workspace_bytes = WORKSPACE, .u.matmul = c.m };
+                           .dtype = (uint32_t)r->root->out[0]->type.dtype, .flags = flags, .workspace_bytes = WORKSPACE, .u.matmul = c.m };
     return hn_lib_emit(r, t, &call, &c.f, operand, HN_COUNT(operand), c.m.d_line, ret, dg);
+}
+
+hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    return product_emit(r, t, p, 0, ret, dg);
+}
+
+hone_status hn_lib_product_emit_tf32(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    return product_emit(r, t, p, HN_CALL_TF32, ret, dg);
 }

@@ -59,5 +59,8 @@ void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
 double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p);
 hone_status hn_lib_product_pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg);
 hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg);
+/** The same for f32 that may be rounded to tf32. */
+double hn_lib_product_cost_tf32(const hn_region *r, const hn_target *t, const int64_t *p);
+hone_status hn_lib_product_emit_tf32(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg);
 
 #endif
