@@ -110,8 +110,8 @@ static void row(const row_job *r, const hn_view *mask, int64_t mask_at, int64_t 
     }
     for (int64_t i = 0; i < r->dv; i++)
         r->y[i] = 0;
-    if (top == -INFINITY && r->rows == ROWS_ZERO)
-        memset(r->score, 0, (size_t)r->t * sizeof(double)); /* still times v: an infinity there makes NaN, as with one key hidden */
+    if (top == -INFINITY && r->rows == ROWS_ZERO) /* times v all the same: an infinity makes NaN, as where one key is hidden */
+        memset(r->score, 0, (size_t)r->t * sizeof(double));
     else
         softmax(r, top);
     for (int64_t j = 0; j < r->t; j++)

@@ -194,7 +194,9 @@ static hn_value *x_cell_in_image(hn_builder *b, hn_value *x, const fold *f, cons
         if (f->stride[i] > 1) {
             x = x_pad0(b, x_unsqueeze(b, x, axis + 1), axis + 1, 0, f->stride[i] - 1);
             for (int k = 0; x && k < x->type.rank - 1; k++)
-                apart[k] = k < axis ? x->type.dim[k] : k == axis ? x_dmul(b, x->type.dim[k], f->stride[i]) : x->type.dim[k + 1];
+                apart[k] = k < axis    ? x->type.dim[k]
+                           : k == axis ? x_dmul(b, x->type.dim[k], f->stride[i])
+                                       : x->type.dim[k + 1];
             x = x ? hn_reshape(b, x, x->type.rank - 1, apart) : NULL;
         }
         const hn_dim before = hn_dim_const(b->g->syms, cell[i] * f->dilation[i] - f->begin[i]);

@@ -24,7 +24,7 @@ hn_dim dft_length(hn_symtab *t, hn_dim given, hn_dim n, bool inverse, bool onesi
 static hone_status want_parts(const hn_call *c, int axis, int64_t *ret, hn_diag *dg)
 {
     if (!hn_op_known(c, c->in[0].dim[axis], ret)) {
-        hn_hint(dg, "Fix the extent of that axis with a shape for the model's input: 1 for real numbers, 2 for complex ones.");
+        hn_hint(dg, "Fix that axis with a shape for the model's input: 1 for real numbers, 2 for complex ones.");
         return HN_RAISE(dg, HONE_E_UNSUPPORTED, "the last axis must hold a known number of parts of each number, 1 or 2");
     }
     if (*ret < 1 || *ret > 2) return HN_RAISE(dg, HONE_E_SHAPE, "the last axis must hold 1 or 2 parts of each number");

@@ -342,7 +342,8 @@ static hn_value *x_few_taps(hn_builder *b, const places *p, int half, hn_value *
         total = total ? x_add(b, total, t[i].weight) : t[i].weight;
     }
     for (int i = 0; i < 2 * half; i++) {
-        if (p->j->mode == RS_MODE_CUBIC && i + 1 < 2 * half) x_hand_on(b, x_eq(b, t[i].index, t[i + 1].index), &t[i], &t[i + 1]);
+        if (p->j->mode == RS_MODE_CUBIC && i + 1 < 2 * half)
+            x_hand_on(b, x_eq(b, t[i].index, t[i + 1].index), &t[i], &t[i + 1]);
         hn_value *part = x_tapped(b, p, &t[i]);
         sum = sum ? x_add(b, sum, part) : part;
     }

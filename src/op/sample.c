@@ -21,7 +21,8 @@ static hn_value *x_clamp(hn_builder *b, hn_value *v, hn_value *size)
     return x_min(b, x_max(b, v, x_k(b, v, 0)), x_add_k(b, size, -1));
 }
 
-/* The place as sampling starts from: rounded for nearest, brought inside for border (but for a cubic, whose taps are) and reflection. */
+/* The place as sampling starts from: rounded for nearest, brought inside for border and reflection. (Border clamps a
+ * cubic's taps instead.) */
 static hn_value *x_start(hn_builder *b, const sampler *s, int axis)
 {
     hn_value *v = s->place[axis];

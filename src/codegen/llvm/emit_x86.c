@@ -283,7 +283,8 @@ LLVMValueRef hn_ll_unhalf(const emitter *e, LLVMValueRef bits, int half, int lan
         if (lanes > 1) h = LLVMVectorType(h, (unsigned)lanes);
         LLVMTypeRef f = hn_ll_type(e, HN_F32, lanes);
         LLVMValueRef v = LLVMBuildFPExt(e->at, LLVMBuildBitCast(e->at, bits, h, ""), f, "");
-        /* LLVM would compute in halves what is made of halves, an element at a time, and loses a NaN that meets +0 in min and max. */
+        /* LLVM would compute in halves what is made of halves, an element at a time, and loses a NaN that meets +0 in
+         * min and max. */
         return hn_ll_call(e, "llvm.arithmetic.fence", &f, 1, &v, 1);
     }
     LLVMValueRef wide = LLVMBuildZExt(e->at, bits, hn_ll_type(e, HN_U32, lanes), "");

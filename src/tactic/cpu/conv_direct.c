@@ -168,8 +168,8 @@ typedef struct direct {
     hn_kv place[MAX_ROWS]; /* flat: offsets of the places of the tile; else only the first */
 } direct;
 
-/* Phases of a transposed convolution have one tap less than others where the stride does not divide the kernel. That tap has to
- * be left out: a weight of 0 would make NaN of an infinity. */
+/* Phases of a transposed convolution have one tap less than others where the stride does not divide the kernel.
+ * That tap has to be left out: a weight of 0 would make NaN of an infinity. */
 static int first_row(const hn_conv *c)
 {
     return c->transposed && c->full_kh % c->up_h ? FIRST_ROW : FIRST_ALWAYS;
@@ -198,8 +198,8 @@ static void make_nest(direct *d)
         if (all[i].count == 1 && !all[i].first && (i < 3 || d->n_nest > 0)) continue;
         int64_t outer, inner;
         step_loop *before = d->n_nest ? &d->nest[d->n_nest - 1] : NULL;
-        if (before && !before->first && !all[i].first && hn_kb_is_const(d->b, before->stride, &outer) && hn_kb_is_const(d->b, all[i].stride, &inner) &&
-            outer == inner * all[i].count) {
+        if (before && !before->first && !all[i].first && hn_kb_is_const(d->b, before->stride, &outer) &&
+            hn_kb_is_const(d->b, all[i].stride, &inner) && outer == inner * all[i].count) {
             before->count *= all[i].count;
             before->stride = all[i].stride;
             continue;
