@@ -46,7 +46,9 @@ static int inspect_engine(const cli_options *o)
 {
     hone_error *err = NULL;
     hone_engine *e = NULL;
-    if (hone_engine_open(o->positional, NULL, &e, &err)) return cli_fail(o, err);
+    hone_engine_options opts = HONE_ENGINE_OPTIONS_INIT;
+    opts.inspect = true;
+    if (hone_engine_open(o->positional, &opts, &e, &err)) return cli_fail(o, err);
     cJSON *j = cJSON_Parse(hone_engine_manifest(e));
     if (!j) j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "payload", hone_engine_payload(e));

@@ -20,7 +20,8 @@ typedef struct shape {
 
 /* What the flags asked for, in our words. */
 typedef struct plan {
-    const char *onnx, *save, *load, *expression, *help_knob, *algorithm;
+    const char *onnx, *save, *load, *expression, *help_knob, *algorithm, *target;
+    const char *half; /* setting of the route for 16 bits, or NULL */
     double threshold;
     words build, tune, bench; /* beside build, what tuning and measuring take; shapes come with them */
     shape shape[MAX_SHAPES];
@@ -28,13 +29,14 @@ typedef struct plan {
     trt_report report;
     double duration_s, warmup_s;
     int64_t iterations;
-    bool help_route, tune_it, dry_run, skip, dump_output, json;
+    bool no_tf32, help_route, tune_it, dry_run, skip, dump_output, json;
 } plan;
 
 typedef enum kind {
     TO_BUILD, /* becomes the option `ours` of hone build, and so of hone tune */
     TO_TUNE,
     TO_BENCH,
+    ON_GPU,  /* a setting of the route where a GPU is built for */
     SPECIAL, /* handled in special() */
     IGNORED  /* `ours` says why */
 } kind;
@@ -47,8 +49,8 @@ typedef struct flag {
 } flag;
 
 static const char by_model[] = "precision follows the model and the route: export the model in the types it is to run in";
-static const char no_cuda[] = "it is about a CUDA device, and the engine runs on this processor";
-static const char no_copies[] = "nothing is copied between host and device";
+static const char no_such_device[] = "engines run on one processor or GPU as a whole";
+static const char no_copies[] = "copies are part of a run, and no time is taken of them alone";
 static const char one_reference[] = "trials are judged on one set of inputs";
 static const char no_plugins[] = "there are no plugins";
 static const char no_strip[] = "engines hold their weights";
@@ -94,19 +96,20 @@ static const flag flags[] = {
     { "accuracyThreshold", SPECIAL, NULL, false },
     { "infStreams", TO_BENCH, "--streams", false },
     { "streams", TO_BENCH, "--streams", false },
-    { "fp16", IGNORED, by_model, false },
-    { "bf16", IGNORED, by_model, false },
+    { "fp16", ON_GPU, "-math:half=f16", true },
+    { "bf16", ON_GPU, "-math:half=bf16", true },
+    { "best", ON_GPU, "-math:half=f16", true },
+    { "noTF32", SPECIAL, NULL, true },
+    { "target", SPECIAL, NULL, false }, /* our own */
     { "int8", IGNORED, by_model, false },
     { "fp8", IGNORED, by_model, false },
     { "int4", IGNORED, by_model, false },
-    { "best", IGNORED, by_model, false },
     { "precisionConstraints", IGNORED, by_model, false },
     { "layerPrecisions", IGNORED, by_model, false },
     { "layerOutputTypes", IGNORED, by_model, false },
     { "layerDeviceTypes", IGNORED, by_model, false },
     { "calib", IGNORED, by_model, false },
     { "calibProfile", IGNORED, by_model, false },
-    { "noTF32", IGNORED, "TF32 is never used", false },
     { "stronglyTyped", IGNORED, "models are always strongly typed", false },
     { "loadRefOutputs", SPECIAL, NULL, false },
     { "refPair", IGNORED, one_reference, false },
@@ -120,20 +123,20 @@ static const flag flags[] = {
     { "noBuilderCache", IGNORED, "hone build --cache-dir= keeps no compiled kernels", false },
     { "noCompilationCache", IGNORED, "hone build --cache-dir= keeps no compiled kernels", false },
     { "profilingVerbosity", IGNORED, "engines always name their nodes", false },
-    { "useCudaGraph", IGNORED, no_cuda, false },
-    { "device", IGNORED, no_cuda, false },
-    { "useDLACore", IGNORED, no_cuda, false },
-    { "allowGPUFallback", IGNORED, no_cuda, false },
-    { "buildDLAStandalone", IGNORED, no_cuda, false },
-    { "useSpinWait", IGNORED, no_cuda, false },
-    { "tacticSources", IGNORED, no_cuda, false },
-    { "maxAuxStreams", IGNORED, no_cuda, false },
-    { "persistentCacheRatio", IGNORED, no_cuda, false },
-    { "tilingOptimizationLevel", IGNORED, no_cuda, false },
-    { "l2LimitForTiling", IGNORED, no_cuda, false },
-    { "safe", IGNORED, no_cuda, false },
-    { "consistency", IGNORED, no_cuda, false },
-    { "restricted", IGNORED, no_cuda, false },
+    { "useCudaGraph", IGNORED, "runs on a GPU are always recorded as CUDA graphs", false },
+    { "device", IGNORED, "CUDA_VISIBLE_DEVICES chooses the GPU", false },
+    { "useDLACore", IGNORED, no_such_device, false },
+    { "allowGPUFallback", IGNORED, no_such_device, false },
+    { "buildDLAStandalone", IGNORED, no_such_device, false },
+    { "useSpinWait", IGNORED, "a call waits for its results", false },
+    { "tacticSources", IGNORED, "knobs switch libraries: --setBuildRoute=-tactic:cublaslt=0", false },
+    { "maxAuxStreams", IGNORED, "there is nothing of that kind to switch", false },
+    { "persistentCacheRatio", IGNORED, "there is nothing of that kind to switch", false },
+    { "tilingOptimizationLevel", IGNORED, "there is nothing of that kind to switch", false },
+    { "l2LimitForTiling", IGNORED, "there is nothing of that kind to switch", false },
+    { "safe", IGNORED, "there is nothing of that kind to switch", false },
+    { "consistency", IGNORED, "there is nothing of that kind to switch", false },
+    { "restricted", IGNORED, "there is nothing of that kind to switch", false },
     { "hardwareCompatibilityLevel", IGNORED, "hone build --target names another machine", false },
     { "runtimePlatform", IGNORED, "hone build --target names another machine", false },
     { "versionCompatible", IGNORED, "an engine says which version it needs", false },
@@ -273,7 +276,7 @@ static bool take_pools(plan *p, const char *list)
         else if (*end == 'G') mb *= 1 << 10;
         else if (*end && *end != 'M') return false;
         if (strcmp(name, "workspace") != 0) {
-            fprintf(stderr, "hone trtexec: ignoring --memPoolSize=%s: %s\n", name, no_cuda);
+            fprintf(stderr, "hone trtexec: ignoring --memPoolSize=%s: %s\n", name, no_such_device);
             continue;
         }
         snprintf(word, sizeof word, "%.0f", mb < 1 && mb > 0 ? 1 : mb);
@@ -338,7 +341,7 @@ static bool special_alone(plan *p, const char *name, const char *v)
         bool *at;
     } alone[] = { { "dryRun", &p->dry_run }, { "skipInference", &p->skip }, { "buildOnly", &p->skip },
                   { "dumpOutput", &p->dump_output }, { "dumpProfile", &p->report.print_profile },
-                  { "dumpLayerInfo", &p->report.print_layers }, { "json", &p->json } };
+                  { "dumpLayerInfo", &p->report.print_layers }, { "json", &p->json }, { "noTF32", &p->no_tf32 } };
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
         if (strcmp(name, alone[i].name) == 0) return *alone[i].at = true;
     p->help_knob = v; /* helpBuildRoute, of one knob or of all */
@@ -350,7 +353,7 @@ static const char **text_of(plan *p, const char *name)
 {
     const struct {
         const char *name, **at;
-    } text[] = { { "onnx", &p->onnx }, { "saveEngine", &p->save }, { "loadEngine", &p->load }, { "accuracyAlgorithm", &p->algorithm },
+    } text[] = { { "onnx", &p->onnx }, { "saveEngine", &p->save }, { "loadEngine", &p->load }, { "accuracyAlgorithm", &p->algorithm }, { "target", &p->target },
                  { "exportTimes", &p->report.times }, { "exportProfile", &p->report.profile },
                  { "exportOutput", &p->report.outputs }, { "exportLayerInfo", &p->report.layers } };
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
@@ -408,6 +411,7 @@ static int take(plan *p, const char *word, bool *json)
     case TO_BUILD: ok = add(&p->build, f->ours) && (f->alone || add(&p->build, v)); break;
     case TO_TUNE: ok = add(&p->tune, f->ours) && (f->alone || add(&p->tune, v)); break;
     case TO_BENCH: ok = add(&p->bench, f->ours) && (f->alone || add(&p->bench, v)); break;
+    case ON_GPU: p->half = f->ours; break;
     case SPECIAL: ok = f->alone ? special_alone(p, f->name, v) : special(p, f->name, v); break;
     case IGNORED: fprintf(stderr, "hone trtexec: ignoring --%s: %s\n", f->name, f->ours); break;
     }
@@ -444,8 +448,33 @@ static int call(const cli_command *c, const char *file, const words *a, const wo
     return c->run(w.n, w.at);
 }
 
-static int make(const plan *p, const char *engine)
+/* Does a route that was given speak of the knob? It goes before the flags. */
+static bool routes(const words *w, const char *knob)
 {
+    for (int i = 0; i + 1 < w->n; i++)
+        if (strcmp(w->at[i], "--set") == 0 && strstr(w->at[i + 1], knob)) return true;
+    return false;
+}
+
+/* A GPU that is here is what scripts for trtexec mean; f32 runs there as they expect it, through TF32. */
+static bool choose_target(plan *p)
+{
+    const char *here = hone_gpu_target(), *target = p->target ? p->target : here ? "gpu" : "host";
+    const bool gpu = strcmp(target, "gpu") == 0 || strncmp(target, "sm_", 3) == 0;
+    if (!p->target && here) fprintf(stderr, "hone trtexec: building for the GPU (%s); --target=host is this processor\n", here);
+    if (!gpu) {
+        if (p->half) fprintf(stderr, "hone trtexec: ignoring 16 bits (%s): %s\n", p->half, by_model);
+        return add2(&p->build, "--target", target);
+    }
+    if (!p->no_tf32) fprintf(stderr, "hone trtexec: f32 may run as TF32; --noTF32 forbids it\n");
+    const bool tf32 = !p->no_tf32 && !routes(&p->build, "math:tf32"), half = p->half && !routes(&p->build, "math:half");
+    return add2(&p->build, "--target", target) && (!tf32 || add2(&p->build, "--set", "-math:tf32=1")) &&
+           (!half || add2(&p->build, "--set", p->half));
+}
+
+static int make(plan *p, const char *engine)
+{
+    if (!choose_target(p)) return cli_misuse(NULL, "too many flags");
     if (!p->tune_it) return call(&cli_build, p->onnx, &p->build, NULL, engine, p);
     words t = p->tune;
     if (!add2(&t, "--search", p->expression) || !add_bound(p, &t) || (p->dry_run && !add(&t, "--dry-run"))) return HONE_E_NOMEM;
@@ -479,7 +508,7 @@ static int measure(const plan *p, const char *engine)
     return status || !p->dump_output ? status : call(&cli_run, engine, &in, NULL, NULL, p);
 }
 
-static int follow(const plan *p)
+static int follow(plan *p)
 {
     if (p->help_route) {
         const char *name = p->help_knob;

@@ -72,7 +72,7 @@ static const option_row rows[] = {
     { "opt-level", "0..5", 0, BUILDS, COUNT, AT(build.opt_level), 0, 5,
       "how much of kernel choice is measured: 0 cost model alone, 3 default,\n5 everything", NULL },
     { "target", "NAME", 0, CLI_BUILD | CLI_EXPLAIN | CLI_TUNE, TEXT, AT(build.target), 0, 0,
-      "a named target, by the cost model (hone doctor lists them)", NULL },
+      "\"gpu\", the one that is here; or a named target, by the cost model where\nit is not (hone doctor lists them)", NULL },
     { "frozen", NULL, 0, CLI_BUILD | CLI_EXPLAIN | CLI_VERIFY | CLI_TUNE, FLAG, AT(build.frozen), 0, 0,
       "never measure: the same payload from the same inputs on any machine", NULL },
     { "workspace", "MIB", 0, BUILDS, MIB, AT(build.workspace_bytes), 1, INT32_MAX,

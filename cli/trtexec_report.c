@@ -63,8 +63,7 @@ static bool summary(const trt_report *r, const cli_times *t)
         row(r, "D2H Latency", zero, t->n);
         info("Total Host Walltime: %g s", t->wall_s);
         info("Total GPU Compute Time: %g s", 1e-3 * total);
-        info("The engine ran on the processor: a call computes before it returns, so Enqueue and GPU Compute Time are the run's, "
-             "and nothing is copied");
+        info("A call returns with its results: Enqueue and GPU Compute Time are the whole run's, what is copied included");
     }
     const bool ok = sorted && zero;
     free(sorted);

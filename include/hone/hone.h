@@ -175,7 +175,7 @@ HONE_API hone_status hone_model_io(const hone_model *m, int i, hone_io *ret, hon
 /* ---- building ---- */
 typedef struct hone_build_options {
     size_t size;
-    const char *target;        /* NULL or "host": this machine; else a named target ("x86-64-v3", "znver4", ...) */
+    const char *target;        /* NULL or "host": this processor; "gpu": the GPU that is here; else a named target ("znver4", "sm_90a", ...) */
     const char *route;         /* knob settings, "-conv:layout=1 -region:chain@/head/x=0"; NULL: all at default */
     int opt_level;             /* 0..5 as trtexec's builderOptimizationLevel; -1: the route's or 3 */
     int threads;               /* 0: the usable cores; of a named target its table's */
@@ -198,7 +198,7 @@ HONE_API void hone_report_free(hone_report *r);
  *
  * Owns:   *ret_report (ret_report may be NULL), freed with hone_report_free
  * Errors: HONE_E_INVALID a route that does not parse; HONE_E_UNSUPPORTED naming the node; HONE_E_CRASH a compiler worker died;
- *         HONE_E_NOTFOUND no such target, or no compiler worker; HONE_E_IO, HONE_E_LIMIT, HONE_E_CANCELLED, HONE_E_NOMEM
+ *         HONE_E_NOTFOUND no such target, or no compiler worker; HONE_E_DEVICE, HONE_E_TARGET no GPU; HONE_E_IO, HONE_E_LIMIT, HONE_E_CANCELLED, HONE_E_NOMEM
  */
 HONE_API hone_status hone_build(hone_model *m, const hone_build_options *opts, const char *engine_path,
                                 hone_report **ret_report, hone_error **err);
@@ -222,8 +222,9 @@ typedef struct hone_context hone_context;
 typedef struct hone_engine_options {
     size_t size;
     bool trust_weights; /* skip the weights' checksums: faster loading of a file known to be whole */
+    bool inspect;       /* read alone, whatever machine the engine is for: it says what it is, and has no contexts */
 } hone_engine_options;
-#define HONE_ENGINE_OPTIONS_INIT { sizeof(hone_engine_options), false }
+#define HONE_ENGINE_OPTIONS_INIT { sizeof(hone_engine_options), false, false }
 
 /**
  * Load an engine. It is native code: loading one is trusting it, like a shared library; the checks are for accidents.
@@ -350,6 +351,8 @@ HONE_API hone_status hone_compare(const hone_tensor *got, const hone_tensor *wan
  * one operation is built to see that the compiler works. Free with hone_string_free.
  */
 HONE_API hone_status hone_doctor_json(char **ret, hone_error **err);
+/** Name of the target that is the GPU of this machine ("sm_90a"), static; NULL: there is none that engines run on. Any thread. */
+HONE_API const char *hone_gpu_target(void);
 
 /* ---- tuning ---- */
 /** How far an output may be from the model evaluated in float64. Several may be stated; all hold. Mismatched NaN or infinity

@@ -50,6 +50,14 @@ typedef struct hn_api_progress {
 } hn_api_progress;
 bool hn_api_step(void *progress, const char *phase, int64_t done, int64_t total);
 
+/** NULL, "" and "host" are this processor. */
+bool hn_api_is_host(const char *target);
+/**
+ * The target of this name: this processor's (its peaks unmeasured), the GPU's that is here ("gpu"), or one of the table.
+ *
+ * Errors: HONE_E_NOTFOUND no such name; HONE_E_TARGET and what looking for a GPU says: there is none that engines run on
+ */
+hone_status hn_api_target(const char *name, hn_target *ret, hn_diag *dg);
 /** Options with defaults filled in; strings live in `a`. */
 typedef struct hn_api_build {
     hn_target target;

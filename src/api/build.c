@@ -21,11 +21,6 @@ static hone_status set_opt_level(hn_arena *a, int level, hn_route *route, hn_dia
     return hn_route_set(a, route, HN_KNOB_core_opt_level, NULL, level) ? HONE_OK : HN_NOMEM(dg);
 }
 
-static bool is_host(const char *target)
-{
-    return !target || !target[0] || strcmp(target, "host") == 0;
-}
-
 /* Where the engine would run: this processor, or a GPU that is here. */
 static bool can_measure(const hn_target *t, bool fits)
 {
@@ -42,10 +37,9 @@ hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, h
     HN_TRY(hn_api_options(&filled, &dflt, sizeof filled, given, dg));
     const hone_build_options *in = &filled;
     *ret = (hn_api_build){ 0 };
-    const bool host = is_host(in->target);
-    if (host) hn_target_detect(&ret->target, false);
-    else HN_TRY(hn_target_get(in->target, &ret->target, dg));
-    if (in->route) HN_TRY_IN(dg, hn_route_parse(a, in->route, &ret->route, dg), "in the route");
+    const bool host = hn_api_is_host(in->target);
+    HN_TRY(hn_api_target(in->target, &ret->target, dg));
+    if (in->route) HN_TRY_IN(dg, hn_route_parse(a, in->route, &ret->route, dg), "the route");
     HN_TRY(set_opt_level(a, in->opt_level, &ret->route, dg));
     ret->progress = (hn_api_progress){ in->progress, in->progress_user, hn_now_ns() };
     hn_build_opts *o = &ret->o;

@@ -102,26 +102,12 @@ static hone_status try_build(hn_arena *a, const hn_target *t, hn_diag *dg)
     return s;
 }
 
-/* The named target that the GPU here runs; false: there is none. */
-static bool gpu_target(hn_target *ret)
-{
-    hn_device *d;
-    hn_diag dg = { 0 };
-    if (hn_device_cuda(&d, &dg) != HONE_OK) return false;
-    for (int i = 0; i < hn_target_n_named(); i++) {
-        hn_diag why = { 0 };
-        *ret = *hn_target_named(i);
-        if (ret->arch == HN_ARCH_SM && hn_device_check_target(d, ret, &why) == HONE_OK) return true;
-    }
-    return false;
-}
-
 /* A GPU's compiler is another one than the processor's, and either may be missing. */
 static bool check_gpu_compiler(findings *f, hn_arena *a)
 {
     hn_diag dg = { 0 };
     hn_target gpu;
-    if (!gpu_target(&gpu)) return false;
+    if (hn_api_target("gpu", &gpu, NULL) != HONE_OK) return false;
     if (try_build(a, &gpu, &dg) == HONE_OK) return true;
     find(f, BROKEN, hn_arena_printf(a, "the GPU's compiler does not work: %s", dg.message),
          "no model can be built for the GPU; engines still run on it",

@@ -40,7 +40,7 @@ static hone_status open_engine(const char *path, const hone_engine_options *give
     static const hone_engine_options dflt = HONE_ENGINE_OPTIONS_INIT;
     hone_engine_options opts;
     HN_TRY(hn_api_options(&opts, &dflt, sizeof opts, given, dg));
-    const hn_engine_opts o = { .trust_weights = opts.trust_weights };
+    const hn_engine_opts o = { .trust_weights = opts.trust_weights, .inspect = opts.inspect };
     HN_TRY(hn_engine_open(path, &o, &e->e, dg));
     hn_digest_text(hn_engine_file_payload(hn_engine_get_file(e->e)), e->payload);
     return HONE_OK;

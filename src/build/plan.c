@@ -154,8 +154,8 @@ hone_status hn_plan_graph(hn_planner *p, hn_graph *g, hn_diag *dg)
             HN_TRY(hn_plan_check_promises(p, group->root, dg));
             HN_TRY(plan_alias(p, group->root, dg));
             break;
-        case HN_GROUP_CONTROL: HN_TRY_IN(dg, hn_plan_control(p, group->root, dg), "in node \"%s\"", group->root->name); break;
-        case HN_GROUP_HOST: HN_TRY_IN(dg, hn_plan_host(p, group->root, dg), "in node \"%s\"", group->root->name); break;
+        case HN_GROUP_CONTROL: HN_TRY_IN(dg, hn_plan_control(p, group->root, dg), "node \"%s\"", group->root->name); break;
+        case HN_GROUP_HOST: HN_TRY_IN(dg, hn_plan_host(p, group->root, dg), "node \"%s\"", group->root->name); break;
         case HN_GROUP_REGION:
             HN_TRY(make_results(p, group, dg));
             HN_TRY(hn_plan_region(p, group, dg));

@@ -216,7 +216,7 @@ hone_status hn_plan_region(hn_planner *p, hn_group *group, hn_diag *dg)
     HN_TRY(make_bufs(p, group, &cb, dg));
     const hn_emission *e = group->choice->emission;
     for (int i = 0; i < e->launches.n; i++)
-        HN_TRY_IN(dg, add_call(p, group, &cb, &e->launches.at[i], dg), "in region \"%s\" (%s)", group->region.name,
+        HN_TRY_IN(dg, add_call(p, group, &cb, &e->launches.at[i], dg), "region \"%s\" (%s)", group->region.name,
                   group->region.ops);
     return HONE_OK;
 }

@@ -127,7 +127,7 @@ static hone_status run_step(run *r, const char *name, int *ret_fired, hn_diag *d
     if (HN_NEVER(!p)) return HN_RAISE(dg, HONE_E_INTERNAL, "there is no pass \"%s\"", name);
     if (!p->exact && !r->c->allow_inexact) return HONE_OK;
     const int64_t t0 = hn_now_ns();
-    HN_TRY_IN(dg, run_pass(p, r->g, r->c, &fired, dg), "in pass \"%s\"", name);
+    HN_TRY_IN(dg, run_pass(p, r->g, r->c, &fired, dg), "pass \"%s\"", name);
     hn_pass_stat *s = stat_of(r->stat, &r->n_stat, r->cap, p->name);
     if (s) {
         s->runs++;

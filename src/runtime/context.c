@@ -103,8 +103,8 @@ static hone_status init(hn_context *c, const hn_context_opts *o, hn_diag *dg)
 hone_status hn_context_create(hn_engine *e, const hn_context_opts *o, hn_context **ret, hn_diag *dg)
 {
     static const hn_context_opts none = { 0 };
+    if (!e->device) return HN_RAISE(dg, HONE_E_INVALID, "the engine was opened to be inspected, not to run");
     hn_context *const c = calloc(1, sizeof(*c));
-
     if (!c) return HN_NOMEM(dg);
     c->engine = hn_engine_ref(e);
     c->plan = e->plan;

@@ -155,6 +155,7 @@ static hone_status fill(hn_engine *e, const hn_engine_opts *o, hn_diag *dg)
     if (!e->reg_late || !e->weight) return HN_NOMEM(dg);
     mark_late(e);
     HN_TRY(find_carried(e, dg));
+    if (!e->device) return HONE_OK;
     e->replays = can_replay(e);
     HN_TRY(place_weights(e, dg));
     return o->fn ? load_functions(e, o, dg) : load_code(e, dg);
@@ -182,7 +183,7 @@ hone_status hn_engine_from_file(hn_engine_file *take_file, const hn_engine_opts 
 
     if (!o) o = &none;
     device = o->device;
-    if (!device) HN_TRY(hn_device_for((hn_arch)p->target_arch, &device, dg));
+    if (!device && !o->inspect) HN_TRY(hn_device_for((hn_arch)p->target_arch, &device, dg));
     hn_engine *const e = calloc(1, sizeof(*e));
     if (!e) return HN_NOMEM(dg);
     atomic_init(&e->n_ref, 1);

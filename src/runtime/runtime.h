@@ -21,6 +21,7 @@ typedef struct hn_context hn_context;
 typedef struct hn_engine_opts {
     hn_device *device;  /* NULL: the one that the engine was built for */
     bool trust_weights; /* as hn_engine_read_opts */
+    bool inspect;       /* read alone, whatever machine it is for: no device is asked, and it has no contexts */
     const char *store_dir;
     const hn_kernel_fn *fn; /* tests: kernels are fn[kernel.entry] instead of the code section */
     size_t n_fn;

@@ -132,7 +132,7 @@ static hone_status ask_command(hn_tuner *t, const char *dir, const char **why, h
     double v;
     char how[64] = "";
     HN_TRY(write_names(t, dir, dg));
-    HN_TRY_IN(dg, hn_drive_judge(t, dir, &v, how, dg), "in the command that judges outputs");
+    HN_TRY_IN(dg, hn_drive_judge(t, dir, &v, how, dg), "the command that judges outputs");
     if (isnan(v))
         *why = hn_arena_printf(t->a, "the command that judges outputs gave no number (%s)", how);
     else if (!(v <= t->o->judge_limit))

@@ -91,7 +91,7 @@ hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool
 {
     hn_search s = { .allow_numbers = allow_numbers, .grows = !text };
     hn_str fixed = { 0 };
-    HN_TRY_IN(dg, hn_route_parse(a, base ? base : "", &s.base, dg), "in the base route");
+    HN_TRY_IN(dg, hn_route_parse(a, base ? base : "", &s.base, dg), "the base route");
     const hone_status made = text ? from_expression(a, text, &s, &fixed, dg) : HONE_OK;
     if (made == HONE_OK) s.fixed = hn_arena_strdup(a, hn_str_get(&fixed));
     hn_str_done(&fixed);

@@ -324,7 +324,7 @@ TEST(engine_files_that_are_not_whole)
     EXPECT_ERROR(hone_engine_open(NULL, NULL, &e, &err), HONE_E_INVALID, NULL);
     o.size = 0;
     EXPECT_ERROR(hone_engine_open(path, &o, &e, &err), HONE_E_INVALID, "size");
-    o = (hone_engine_options){ sizeof o, true };
+    o = (hone_engine_options){ sizeof o, true, false };
     EXPECT_OK(hone_engine_open(path, &o, &e, &err));
     hone_engine_free(e);
 }
@@ -333,6 +333,7 @@ TEST(an_engine_of_another_processor)
 {
     hone_error *err = NULL;
     hone_engine *e = NULL;
+    hone_context *c = NULL;
     hone_build_options b = HONE_BUILD_OPTIONS_INIT;
     hone_model *m = load(relu_model(), NULL);
     const char *path = scratch("foreign.hone");
@@ -341,6 +342,12 @@ TEST(an_engine_of_another_processor)
     setenv("HONE_CPU_FEATURES", "avx2", 1); /* what this process may use from here on */
     EXPECT_OK(hone_build(m, &b, path, NULL, &err));
     EXPECT_ERROR(hone_engine_open(path, NULL, &e, &err), HONE_E_TARGET, "avx512");
+    hone_engine_options look = HONE_ENGINE_OPTIONS_INIT;
+    look.inspect = true;
+    CHECK_EQ(hone_engine_open(path, &look, &e, NULL), HONE_OK);
+    CHECK(strstr(hone_engine_manifest(e), "x86-64-v4"));
+    EXPECT_ERROR(hone_context_create(e, NULL, &c, &err), HONE_E_INVALID, "inspected");
+    hone_engine_free(e);
     hone_model_free(m);
 }
 

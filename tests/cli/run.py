@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -13,7 +14,7 @@ import tempfile
 
 import onnx_bytes
 
-HONE = sys.argv[1]
+HONE = os.path.abspath(sys.argv[1])
 results = []
 
 
@@ -23,8 +24,32 @@ def npy(values):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<6f", *values)
 
 
-def hone(*args, stdin=None):
-    return subprocess.run([HONE, *map(str, args)], input=stdin or "", capture_output=True, text=True, timeout=120)
+def hone(*args, stdin=None, **env):
+    return subprocess.run([HONE, *map(str, args)], input=stdin or "", capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **env})
+
+
+def trtexec_on_a_gpu(work):
+    """Scripts for trtexec mean the GPU where there is one, in the precision that they ask for."""
+    sim = str(pathlib.Path(HONE).resolve().parent.parent / "tests" / "cuda_sim" / "libcuda_sim.so")
+    gpu = {"HONE_CUDA_DRIVER": sim, "HONE_NVRTC": sim, "HONE_CUBLASLT": sim, "HONE_CACHE_DIR": str(work / "gpu")}
+    model = work / "encoder.onnx"
+    model.write_bytes(onnx_bytes.encoder(4, 16))
+    args = ["trtexec", f"--onnx={model}", f"--saveEngine={work / 'g.hone'}", "--duration=0", "--warmUp=0", "--iterations=1",
+            "--builderOptimizationLevel=0"]
+    r = hone(*args, "--best", **gpu)
+    check("trtexec on a GPU", r.returncode == 0 and "for the GPU (sm_90a)" in r.stderr and "--noTF32" in r.stderr
+          and "ignoring" not in r.stderr, r)
+    about = last(hone("inspect", work / "g.hone", "--json"))
+    check("its route", about["target"] == "sm_90a" and {"-math:tf32=1", "-math:half=f16"} <= set(about["route"].split()), r)
+    r = hone(*args, "--noTF32", "--setBuildRoute=-math:half=f16", "--bf16", **gpu)
+    route = last(hone("inspect", work / "g.hone", "--json"))["route"]
+    check("what is asked for goes first", "math:half=f16" in route and "tf32" not in route, r)
+    r = hone(*args, "--target=host", "--bf16", **gpu)
+    check("or the processor", r.returncode == 0 and "ignoring 16 bits" in r.stderr and "GPU" not in r.stderr
+          and last(hone("inspect", work / "g.hone", "--json"))["target"] == "host", r)
+    r = hone("build", model, "-o", work / "g.hone", "--target", "gpu", "--opt-level", 0, HONE_CUDA_DRIVER="/nowhere")
+    check("no GPU", r.returncode != 0 and "CUDA" in r.stderr, r)
 
 
 def last(run):
@@ -88,8 +113,9 @@ def main(work):
 
     r = hone("trtexec", f"--onnx={model}", "--fp16", f"--saveEngine={work / 't.hone'}", f"--loadInputs=x:{work / 'x.raw'}",
              "--iterations=10", "--memPoolSize=workspace:64")
-    check("trtexec", r.returncode == 0 and "&&&& PASSED" in r.stdout and "ignoring --fp16" in r.stderr
+    check("trtexec", r.returncode == 0 and "&&&& PASSED" in r.stdout and "ignoring 16 bits" in r.stderr
           and (work / "t.hone").exists(), r)
+    trtexec_on_a_gpu(work)
     r = hone("trtexec", f"--loadEngine={work / 'none.hone'}")
     check("trtexec fails", r.returncode != 0 and "&&&& FAILED" in r.stdout, r)
 
