@@ -6,8 +6,7 @@ suite feeds (what is not finite stays where it is), everything else as it is. Ea
 all elements of at least 8 seeds, of an engine built the default way and of ONNX Runtime, against our evaluation in float64. A case passes
 when ours is at most 1.5 times ONNX Runtime's, or half a unit in the last place of the result: what rounding it once may cost, which
 no order of sums and no approximation undercuts. Outputs of few elements take more seeds, up to 32; what fails then is judged on 256
-fresh ones.
-The real models of scripts/fetch_models.py take part with --models.
+fresh ones. The real models of scripts/fetch_models.py run with --models, their integers drawn too.
 
 Needs onnx and onnxruntime: scripts/peers.py fuzz makes a Python that has both. Results: build/conformance/numbers.json.
 """
@@ -58,8 +57,10 @@ def fixed_inputs(model):
     return out
 
 
-def drawn(x, r):
-    """x's finite elements drawn anew from the range that they span."""
+def drawn(x, r, integers):
+    """x's finite elements drawn anew from the range that they span; of integers where asked."""
+    if integers and x.dtype.kind in "iu" and x.size and x.min() < x.max():
+        return r.integers(x.min(), x.max(), x.shape, x.dtype, endpoint=True)
     if x.dtype != np.float32 or x.size == 0 or not np.isfinite(x).any():
         return x
     finite = np.isfinite(x)
@@ -108,7 +109,7 @@ def write(case, folder, to, first=0, least=SEEDS):
     outputs, seed, seeds = [o.name for o in run.get_outputs()], 0, least
     while seed < seeds:
         r = np.random.default_rng([zlib.crc32(case.encode()), first + seed])
-        feeds = {n: x if n in fixed else drawn(x, r) for n, x in own}
+        feeds = {n: x if n in fixed else drawn(x, r, case.startswith("models/")) for n, x in own}
         try:
             got = run.run(outputs, feeds)
         except Exception as e:
@@ -133,7 +134,7 @@ def real_models(only):
     for m in table.load():
         if not m.path.exists() or only not in m.name:
             continue
-        folder = WORK / "models" / m.name
+        folder = WORK.parent / "real" / m.name
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "test_data_set_0").mkdir(parents=True)
         (folder / "model.onnx").symlink_to(m.path)
