@@ -84,26 +84,16 @@ static hn_value *lengthen(hn_im_call *c, hn_value *mask, hn_dim keys)
 
 /* ---- attention ---- */
 
-/* Axes of which only the run shows whether they are 1 or the scores' own, made the latter. */
-static hn_value *settled_mask(hn_im_call *c, const hn_im_attend *a)
+static hn_value *settled_mask(hn_builder *b, const hn_im_attend *a)
 {
-    hn_dim dim[4];
-    bool open = false;
-    if (!a->q || !a->k || !a->mask || a->mask->type.rank > 4) return a->mask;
-    const hn_dim whole[4] = { a->q->type.dim[0], a->q->type.dim[1], a->q->type.dim[2], a->k->type.dim[2] };
-    const int rank = a->mask->type.rank;
-    for (int i = 0; i < rank; i++) {
-        const hn_dim own = a->mask->type.dim[i], want = whole[4 - rank + i];
-        dim[i] = hn_dim_is_const(own) ? own : want;
-        open |= dim[i] != own;
-    }
-    return open ? hn_broadcast_to(c->b, a->mask, rank, dim) : a->mask;
+    if (!a->q || !a->k) return a->mask;
+    return hn_settle_to(b, a->mask, 4, (hn_dim[]){ a->q->type.dim[0], a->q->type.dim[1], a->q->type.dim[2], a->k->type.dim[2] });
 }
 
 hn_value *hn_im_attend_op(hn_im_call *c, const hn_im_attend *a)
 {
     hn_node *n = hn_build(
-        c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, settled_mask(c, a) },
+        c->b, HN_OP_attention, a->mask ? 4 : 3, (hn_value *[]){ a->q, a->k, a->v, settled_mask(c->b, a) },
         HN_ATTRS_ARG(HN_A_F("scale", a->scale), HN_A_I("causal", a->causal), HN_A_F("softcap", a->softcap)),
         1);
     return n ? n->out[0] : NULL;

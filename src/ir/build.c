@@ -196,6 +196,15 @@ hn_value *hn_broadcast_to(hn_builder *b, hn_value *x, int rank, const hn_dim *di
     return hn_b1(b, HN_OP_broadcast, x, HN_ATTRS_ARG(HN_A_DIMS("dim", rank, dim)));
 }
 
+hn_value *hn_settle_to(hn_builder *b, hn_value *x, int rank, const hn_dim *whole)
+{
+    hn_dim dim[HN_MAX_RANK];
+    if (!x || x->type.rank > rank) return x;
+    for (int i = 0; i < x->type.rank; i++)
+        dim[i] = hn_dim_is_const(x->type.dim[i]) ? x->type.dim[i] : whole[rank - x->type.rank + i];
+    return hn_broadcast_to(b, x, x->type.rank, dim);
+}
+
 hn_value *hn_cast(hn_builder *b, hn_value *x, hn_dtype t)
 {
     if (x && x->type.dtype == t) return x;

@@ -247,6 +247,8 @@ hn_value *hn_const_dims(hn_builder *b, int n, const hn_dim *d);
 hn_value *hn_reshape(hn_builder *b, hn_value *x, int rank, const hn_dim *dim);
 hn_value *hn_transpose(hn_builder *b, hn_value *x, const int64_t *perm);
 hn_value *hn_broadcast_to(hn_builder *b, hn_value *x, int rank, const hn_dim *dim);
+/** x with those of its extents that only a run shows (to be 1 or as wanted) made `whole`'s, which are aligned at the end. */
+hn_value *hn_settle_to(hn_builder *b, hn_value *x, int rank, const hn_dim *whole);
 hn_value *hn_cast(hn_builder *b, hn_value *x, hn_dtype t);
 hn_value *hn_slice(hn_builder *b, hn_value *x, int axis, hn_dim start, hn_dim len);
 

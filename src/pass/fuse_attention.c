@@ -292,8 +292,11 @@ static hn_value *build_mask(hn_builder *b, const form *m)
 
 static hn_value *build(hn_builder *b, const form *m, const hn_tdesc *y)
 {
-    hn_value *k = m->turned ? turn_back(b, m->k) : m->k, *mask = build_mask(b, m);
-    hn_value *in[4] = { with_heads(b, m->q, m), with_heads(b, k, m), with_heads(b, m->v, m), mask };
+    hn_value *k = with_heads(b, m->turned ? turn_back(b, m->k) : m->k, m), *q = with_heads(b, m->q, m), *mask = build_mask(b, m);
+    if (!q || !k) return NULL;
+    /* Sums and selections let the run show that a mask's extent is 1. */
+    mask = hn_settle_to(b, mask, 4, (hn_dim[]){ q->type.dim[0], q->type.dim[1], q->type.dim[2], k->type.dim[2] });
+    hn_value *in[4] = { q, k, with_heads(b, m->v, m), mask };
     const hn_attr_set attrs[] = { HN_A_F("scale", m->scale), HN_A_F("softcap", m->cap), HN_A_F("hide", m->hide),
                                   HN_A_I("rows", m->rows), { .name = NULL } };
     const hn_node *n = hn_build(b, HN_OP_attention, mask ? 4 : 3, in, attrs, 1);

@@ -106,6 +106,35 @@ TEST(batches_that_the_run_shows_to_broadcast)
     batches(fixed, 5, 2, "does not broadcast");
 }
 
+/* Queries of grouped heads that an exporter folded into four rows, and a mask of as many rows as there are tokens: one or four. */
+TEST(masks_that_the_run_shows_to_broadcast)
+{
+#define FOLDED "sym s\nin q f32[2,1,4,16]  in k f32[2,1,7,16]  in v f32[2,1,7,16]  in c bool[s,7]\nconst low f32[] = {-3}\n" \
+               "kt = transpose(k) {perm=[0,1,3,2]}  p = matmul(q, kt)\n"
+#define WEIGHED "w = softmax(z)\ny = matmul(w, v)\nout y"
+    static const char *const text[] = {
+        FOLDED "in m f32[2,1,s,7]\nz = add(p, m)\n" WEIGHED,
+        FOLDED "z = select(c, p, low)\n" WEIGHED,
+        FOLDED "in m f32[2,1,s,7]  in m2 f32[s,1]\nx = add(p, m)  z = add(x, m2)\n" WEIGHED,
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 1 });
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 4 });
+    }
+}
+
+TEST(scales_of_norms_that_the_run_shows_to_broadcast)
+{
+    static const char *const text[] = {
+        "sym s\nin x f32[3,8]  in g f32[s]  in b f32[s]\ny = layer_norm(x, g, b) {axis=1, eps=0.1}\nout y",
+        "sym s\nin x f32[3,8]  in g f32[s]\ny = rms_norm(x, g) {axis=1, eps=0.1}\nout y",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 1 });
+        hn_check_graph(text[i], &(hn_run_opts){ .sym = 8 });
+    }
+}
+
 TEST(transposed_convolutions_of_open_channels)
 {
     static const char text[] = "sym c [1,3,64]\nsym m [1,3,64]\nin x f32[2,c,5]  in w f32[c,m,3]  in b f32[m]\n"

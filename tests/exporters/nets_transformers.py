@@ -112,6 +112,22 @@ decoder("mixtral", "MixtralForCausalLM", "MixtralConfig", kv_heads=2, num_key_va
         derive=("steps",))
 
 
+BUILT = ("genai_fp32", "genai_int4", "genai_steps")
+
+decoder("phi3", "Phi3ForCausalLM", "Phi3Config", pad_token_id=0, max_position_embeddings=64, original_max_position_embeddings=64,
+        derive=BUILT)
+decoder("granite", "GraniteForCausalLM", "GraniteConfig", kv_heads=2, num_key_value_heads=2, embedding_multiplier=3.0,
+        residual_multiplier=0.5, attention_multiplier=0.2, logits_scaling=2.0, derive=BUILT)
+decoder("olmo", "OlmoForCausalLM", "OlmoConfig", kv_heads=2, num_key_value_heads=2, clip_qkv=4.0, pad_token_id=0, derive=BUILT)
+decoder("nemotron", "NemotronForCausalLM", "NemotronConfig", kv_heads=2, num_key_value_heads=2, head_dim=16, derive=BUILT)
+decoder("smollm3", "SmolLM3ForCausalLM", "SmolLM3Config", kv_heads=2, num_key_value_heads=2, pad_token_id=0, no_rope_layers=[1, 0],
+        use_sliding_window=False, derive=BUILT)
+decoder("gemma3", "Gemma3ForCausalLM", "Gemma3TextConfig", kv_heads=1, num_key_value_heads=1, head_dim=16, query_pre_attn_scalar=16,
+        sliding_window=64, layer_types=["full_attention", "full_attention"], derive=BUILT)
+decoder("gpt_oss", "GptOssForCausalLM", "GptOssConfig", kv_heads=2, num_key_value_heads=2, head_dim=16, num_local_experts=4,
+        num_experts_per_tok=2, layer_types=["full_attention", "full_attention"], derive=BUILT)
+
+
 # ---- encoder and decoder ----
 PAIR = {"input_ids": TOKENS, "decoder_input_ids": "i64[batch,out] int(3, 99)"}
 PAIRS = ({"batch": 1, "seq": 8, "out": 4}, {"batch": 2, "seq": 13, "out": 6})
