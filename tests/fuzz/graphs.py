@@ -19,6 +19,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -34,6 +35,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 def ort_run(model, feeds, names):
     """ONNX Runtime's outputs, optimisation off; None where it refuses the model."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     import onnxruntime as ort
     ort.set_default_logger_severity(4)
     o = ort.SessionOptions()
@@ -115,7 +117,9 @@ class Voters:
 
     def stop(self):
         if self.ort.pool:
-            self.ort.pool.shutdown()
+            for p in list(self.ort.pool._processes.values()):
+                p.kill()
+            self.ort.pool.shutdown(cancel_futures=True)
         for r in (self.eval, *self.ways.values()):
             r.stop()
 
@@ -273,15 +277,18 @@ def main():
     if args.seconds:
         end = time.monotonic() + args.seconds
     os.environ.setdefault("HONE_WORKER", str(ROOT / "build" / "hone-worker"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # not without its processes and files
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as tmp: # engines are synced to disk
         os.environ["TMPDIR"] = tmp
         os.environ["HONE_CACHE_DIR"] = f"{tmp}/cache"
         voters = Voters(program, pathlib.Path(tmp) / "case", args.limit, args.all_ways)
-        for seed in range(args.seed, args.seed + args.graphs):
-            if time.monotonic() >= end:
-                break
-            one(voters, seed, out, tally)
-        voters.stop()
+        try:
+            for seed in range(args.seed, args.seed + args.graphs):
+                if time.monotonic() >= end:
+                    break
+                one(voters, seed, out, tally)
+        finally:
+            voters.stop()
     tally.store()
     tally.show()
     return 1 if tally.row["failed"] else 0

@@ -16,6 +16,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -227,12 +228,15 @@ def main():
     out = ROOT / "build" / "fuzz-graphs" / "variants"
     out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("HONE_WORKER", str(ROOT / "build" / "hone-worker"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # not without its processes and files
     tally, end = {}, time.monotonic() + args.seconds
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as tmp:
         os.environ.update(TMPDIR=tmp, HONE_CACHE_DIR=f"{tmp}/cache")
         engine = Engine(program, pathlib.Path(tmp) / "case", args.limit, not args.models)
-        (real_models if args.models else random_models)(engine, args, out, tally, end)
-        engine.runner.stop()
+        try:
+            (real_models if args.models else random_models)(engine, args, out, tally, end)
+        finally:
+            engine.runner.stop()
     for key in sorted(tally):
         print(f"      {tally[key]:5} {key}")
     failed = sum(n for k, n in tally.items() if k.endswith("failed"))
