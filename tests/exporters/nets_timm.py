@@ -26,7 +26,7 @@ image("eva02", "eva02_tiny_patch14_224", 64, img_size=64, patch_size=16, embed_d
 image("ghostnet", "ghostnet_050")
 image("repvgg", "repvgg_a0")
 image("hrnet", "hrnet_w18_small")
-image("poolformer", "poolformer_s12", layers=(1, 1, 1, 1), embed_dims=(16, 32, 48, 64))
+image("poolformer", "poolformer_s12", depths=(1, 1, 1, 1), dims=(16, 32, 48, 64))
 image("levit", "levit_128s", 224)
 image("cait", "cait_xxs24_224", 64, img_size=64, depth=2, embed_dim=48, num_heads=4)
 image("xcit", "xcit_nano_12_p16_224", 64, img_size=64, depth=2)
