@@ -102,10 +102,10 @@ def check_variant(net, variant):
 
 @functools.cache
 def build_id():
-    """A digest of the libraries that the program runs with."""
+    """A digest of the program and of the libraries that it runs with."""
     import ours
     text = subprocess.run(["ldd", str(ours.HONE)], capture_output=True, text=True, check=True).stdout
-    h = hashlib.sha256()
+    h = hashlib.sha256(pathlib.Path(ours.HONE).read_bytes())
     for lib in sorted(p for p in text.split() if "/libhone" in p):
         h.update(pathlib.Path(lib).read_bytes())
     return h.hexdigest()[:12]
