@@ -4,8 +4,8 @@ A file passes when an engine of it yields, for each size of its open shapes,
   - integers equal to float64's, floats with an error (relative L2 of the worst output, root of the mean square over the runs) of
     at most 1.5 times ONNX Runtime's or what the file makes of one unit in the last place of its numbers (move.py), or
     1e-6, or half such a unit, which an output of that type is rounded by, and
-  - ONNX Runtime's outputs, of the optimised file or of the file as it is, within 1e-4, such a unit or twice what it makes of
-    one: the float64 evaluation rests on our reading of the file, ONNX Runtime's does not.
+  - ONNX Runtime's outputs, of the optimised file or of the file as it is, are met by the engine or by the float64 evaluation within
+    1e-4, such a unit or three times what it makes of one, as both may be 1.5 times that off: the float64 evaluation rests on our reading of the file, ONNX Runtime's does not.
 Sizes that ONNX Runtime refuses are left out as long as one is left: exporters write extents down that they were to leave open.
 """
 
@@ -27,8 +27,8 @@ DRAWS, MORE_DRAWS, CHAOS = 4, 4, 0.25
 # Where ONNX Runtime rounds to bytes inside an op (move.py says in which): eight bits over six deviations are 7e-3 of a value each,
 # here and at the next step.
 INSIDE = 2e-2
-# Halves are noisy, and so are bins: more runs.
-NOISY_RUNS = 4
+# Halves are noisy, and so are bins: more runs. One input may lie where a file is sensitive: more before any file fails.
+NOISY_RUNS, RUNS_BEFORE_FAILING = 4, 8
 # (batch, tokens of each step): a prompt without a cache, then tokens, each with the caches that came out before. Several tokens at
 # once with a cache for a batch of one alone: ONNX Runtime's GroupQueryAttention takes no other.
 CHAINS = ((2, (5, 1, 1, 1)), (1, (4, 1, 3, 1)))
@@ -60,8 +60,8 @@ class File:
         self.path, self.name, self.dynamic = path, name, True
 
 
-def feeds_of(net, variant, work):
-    """[{input: file}] of all runs of a file."""
+def feeds_of(net, variant, work, least=1):
+    """[{input: file}] of all runs of a file, each size `least` times or more."""
     if net.library == "packages":
         return [save(net.feeds({}), work / "in")]
     import nets
@@ -71,7 +71,7 @@ def feeds_of(net, variant, work):
     fixed = CACHE / net.name / f"{of}.fixed.json"
     if fixed.exists():
         sizes = [{**size, **json.loads(fixed.read_text())} for size in sizes]
-    count = max(net.runs, NOISY_RUNS) if variant in derive.NOISY else net.runs
+    count = max(least, net.runs, NOISY_RUNS if variant in derive.NOISY else 0)
     return [save(named(path, net.feeds(size, run)), work / f"in_{i}_{run}") for i, size in enumerate(sizes) for run in range(count)]
 
 
@@ -149,8 +149,16 @@ def moved(path, runs, want, work, seeds):
     return errors, json.loads(says)
 
 
-def check(path, runs, work):
+def check_file(net, variant, path, work):
     """{verdict, reason, err, ort, apart, moves} of one file."""
+    r = check(path, feeds_of(net, variant, work), work)
+    if r["verdict"] == "FAIL" and "err" in r and net.library != "packages":
+        return check(path, feeds_of(net, variant, work, RUNS_BEFORE_FAILING), work)
+    return r
+
+
+def check(path, runs, work):
+    """What check_file() yields, of these runs."""
     import contest
     import ours
     model, engine = File(path, path.stem), work / "engine.hone"
@@ -194,12 +202,13 @@ def judge(path, runs, work, want, got, ort):
 
 def objection(r, about):
     """Why a file fails, from what was measured; "" if it does not."""
-    near = max(AGREE, about["unit"], 2 * r["moves"], INSIDE if about["inside"] else 0)
+    near = max(AGREE, about["unit"], 2 * FACTOR * r["moves"], INSIDE if about["inside"] else 0)
     if r["moves"] > CHAOS:
         return f"the last place of the file's numbers moves its outputs by {r['moves']:.1e}: this shows nothing"
     if r["err"] > max(FLOOR, about["unit"] / 2, FACTOR * max(r.get("ort", 0), r["moves"])):
         return f"error {r['err']:.1e}, ONNX Runtime's {r.get('ort', 0):.1e}, a last place's {r['moves']:.1e}"
-    return f"{r['apart']:.1e} from ONNX Runtime, {near:.1e} allowed" if r.get("apart", 0) > near else ""
+    apart = min(r.get("apart", 0), r.get("ort", 0))
+    return f"{apart:.1e} from ONNX Runtime, {near:.1e} allowed" if apart > near else ""
 
 
 # ---- decoders, step by step ----

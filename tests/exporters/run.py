@@ -94,7 +94,7 @@ def check_variant(net, variant):
     try:
         if variant in check.STEPPED:
             return check.check_steps(net, check.stepped(net, variant), work)
-        return check.check(file_of(net, variant), check.feeds_of(net, variant, work), work)
+        return check.check_file(net, variant, file_of(net, variant), work)
     except Exception as e: # one file must not end the run
         traceback.print_exc()
         return {"verdict": "FAIL", "reason": f"{type(e).__name__}: {e}"}
