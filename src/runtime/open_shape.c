@@ -30,12 +30,18 @@ static void list_open(const hn_context *c, hn_str *out)
     }
 }
 
-hone_status hn_negative_size(const hn_context *c, uint32_t buf, int64_t bytes, hn_diag *dg)
+void hn_hint_sizes(const hn_context *c, const char *why, hn_diag *dg)
 {
     hn_str open = { 0 };
+    if (!dg) return;
     list_open(c, &open);
-    if (open.n) hn_hint(dg, "The inputs are too small for it. Sizes that can be given: %s.", hn_str_get(&open));
+    if (open.n) hn_hint(dg, "%sSizes that can be given: %s.", why, hn_str_get(&open));
     hn_str_done(&open);
+}
+
+hone_status hn_negative_size(const hn_context *c, uint32_t buf, int64_t bytes, hn_diag *dg)
+{
+    hn_hint_sizes(c, "The inputs are too small for it. ", dg);
     return HN_RAISE(dg, HONE_E_SHAPE, "tensor \"%s\" would have %lld bytes", hn_buf_name(c, buf), (long long)bytes);
 }
 

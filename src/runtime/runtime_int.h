@@ -80,6 +80,8 @@ hone_status hn_shape_run(hn_context *c, uint32_t first, uint32_t n, hn_diag *dg)
 hone_status hn_heap_resize(hn_context *c, uint32_t buf, int64_t bytes, int64_t keep, hn_diag *dg);
 /** Memory for outputs whose size is known and that are not bound; checks sizes of bound ones. */
 hone_status hn_outputs_ready(hn_context *c, hn_diag *dg);
+/** Hint why, if anything, and the extents that can be given, with their present values; dg may be NULL. */
+void hn_hint_sizes(const hn_context *c, const char *why, hn_diag *dg);
 /** HONE_E_SHAPE: a tensor would have a negative size; the hint names the extents that can be given. */
 hone_status hn_negative_size(const hn_context *c, uint32_t buf, int64_t bytes, hn_diag *dg);
 /** Inputs to where kernels find them; checks that they are bound and large enough. */

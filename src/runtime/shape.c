@@ -52,6 +52,7 @@ static hone_status check(const hn_context *c, const hn_sinst *s, hn_diag *dg)
     const bool eq = s->op == HN_S_CHECK_EQ;
 
     if (eq ? a == b : a <= b) return HONE_OK;
+    hn_hint_sizes(c, "", dg);
     return HN_RAISE(dg, HONE_E_SHAPE, "%s: %lld must %s %lld", hn_plan_str(c->plan, s->c), (long long)a,
                     eq ? "equal" : "be at most", (long long)b);
 }
