@@ -43,7 +43,16 @@ def weights(name, dims, seed, scale=0.1):
     return tensor(name, dims, [r.uniform(-scale, scale) for _ in range(n)])
 
 
+def external(name, dims, file, offset, length, dtype=FLOAT):
+    """A tensor whose bytes lie in a file beside the model."""
+    entries = (("location", file), ("offset", str(offset)), ("length", str(length)))
+    where = b"".join(field(13, field(1, k) + field(2, v)) for k, v in entries)
+    return b"".join(field(1, d) for d in dims) + field(2, dtype) + field(8, name) + where + field(14, 1)
+
+
 def attribute(name, v):
+    if isinstance(v, bytes): # a tensor
+        return field(1, name) + field(5, v) + field(20, 4)
     if isinstance(v, str):
         return field(1, name) + field(4, v) + field(20, 3)
     if isinstance(v, (list, tuple)):
