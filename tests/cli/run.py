@@ -31,8 +31,10 @@ def hone(*args, stdin=None, **env):
 
 def trtexec_on_a_gpu(work):
     """Scripts for trtexec mean the GPU where there is one, in the precision that they ask for."""
-    sim = str(pathlib.Path(HONE).resolve().parent.parent / "tests" / "cuda_sim" / "libcuda_sim.so")
-    gpu = {"HONE_CUDA_DRIVER": sim, "HONE_NVRTC": sim, "HONE_CUBLASLT": sim, "HONE_CACHE_DIR": str(work / "gpu")}
+    build = pathlib.Path(HONE).resolve().parent.parent
+    sim = str(build / "tests" / "cuda_sim" / "libcuda_sim.so")
+    gpu = {"HONE_CUDA_DRIVER": sim, "HONE_NVRTC": sim, "HONE_CUBLASLT": sim, "HONE_CACHE_DIR": str(work / "gpu"),
+           "HONE_WORKER": str(build / "src" / "codegen" / "hone-worker")} # of the same build: sanitizers do not mix
     model = work / "encoder.onnx"
     model.write_bytes(onnx_bytes.encoder(4, 16))
     args = ["trtexec", f"--onnx={model}", f"--saveEngine={work / 'g.hone'}", "--duration=0", "--warmUp=0", "--iterations=1",
