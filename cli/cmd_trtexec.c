@@ -49,6 +49,7 @@ typedef struct flag {
 } flag;
 
 static const char by_model[] = "precision follows the model and the route: export the model in the types it is to run in";
+static const char no_such_switch[] = "there is nothing of that kind to switch";
 static const char no_such_device[] = "engines run on one processor or GPU as a whole";
 static const char no_copies[] = "copies are part of a run, and no time is taken of them alone";
 static const char one_reference[] = "trials are judged on one set of inputs";
@@ -130,13 +131,13 @@ static const flag flags[] = {
     { "buildDLAStandalone", IGNORED, no_such_device, false },
     { "useSpinWait", IGNORED, "a call waits for its results", false },
     { "tacticSources", IGNORED, "knobs switch libraries: --setBuildRoute=-tactic:cublaslt=0", false },
-    { "maxAuxStreams", IGNORED, "there is nothing of that kind to switch", false },
-    { "persistentCacheRatio", IGNORED, "there is nothing of that kind to switch", false },
-    { "tilingOptimizationLevel", IGNORED, "there is nothing of that kind to switch", false },
-    { "l2LimitForTiling", IGNORED, "there is nothing of that kind to switch", false },
-    { "safe", IGNORED, "there is nothing of that kind to switch", false },
-    { "consistency", IGNORED, "there is nothing of that kind to switch", false },
-    { "restricted", IGNORED, "there is nothing of that kind to switch", false },
+    { "maxAuxStreams", IGNORED, no_such_switch, false },
+    { "persistentCacheRatio", IGNORED, no_such_switch, false },
+    { "tilingOptimizationLevel", IGNORED, no_such_switch, false },
+    { "l2LimitForTiling", IGNORED, no_such_switch, false },
+    { "safe", IGNORED, no_such_switch, false },
+    { "consistency", IGNORED, no_such_switch, false },
+    { "restricted", IGNORED, no_such_switch, false },
     { "hardwareCompatibilityLevel", IGNORED, "hone build --target names another machine", false },
     { "runtimePlatform", IGNORED, "hone build --target names another machine", false },
     { "versionCompatible", IGNORED, "an engine says which version it needs", false },
@@ -177,10 +178,10 @@ static const flag flags[] = {
     { "dumpOptimizationProfile", IGNORED, "an engine has one profile, given by --minShapes, --optShapes and --maxShapes", false },
     { "useProfile", IGNORED, "an engine has one profile, given by --minShapes, --optShapes and --maxShapes", false },
     { "profile", IGNORED, "an engine has one profile, given by --minShapes, --optShapes and --maxShapes", false },
-    { "preview", IGNORED, "there is nothing of that kind to switch", false },
-    { "allocationStrategy", IGNORED, "there is nothing of that kind to switch", false },
-    { "decomposableAttentions", IGNORED, "there is nothing of that kind to switch", false },
-    { "monitorMemory", IGNORED, "there is nothing of that kind to switch", false },
+    { "preview", IGNORED, no_such_switch, false },
+    { "allocationStrategy", IGNORED, no_such_switch, false },
+    { "decomposableAttentions", IGNORED, no_such_switch, false },
+    { "monitorMemory", IGNORED, no_such_switch, false },
     { "tempdir", IGNORED, "an engine is one file, mapped where it lies", false },
     { "tempfileControls", IGNORED, "an engine is one file, mapped where it lies", false },
     { "asyncFileReader", IGNORED, "an engine is one file, mapped where it lies", false },
@@ -353,7 +354,8 @@ static const char **text_of(plan *p, const char *name)
 {
     const struct {
         const char *name, **at;
-    } text[] = { { "onnx", &p->onnx }, { "saveEngine", &p->save }, { "loadEngine", &p->load }, { "accuracyAlgorithm", &p->algorithm }, { "target", &p->target },
+    } text[] = { { "onnx", &p->onnx }, { "saveEngine", &p->save }, { "loadEngine", &p->load }, { "target", &p->target },
+                 { "accuracyAlgorithm", &p->algorithm },
                  { "exportTimes", &p->report.times }, { "exportProfile", &p->report.profile },
                  { "exportOutput", &p->report.outputs }, { "exportLayerInfo", &p->report.layers } };
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
@@ -466,8 +468,8 @@ static bool choose_target(plan *p)
         if (p->half) fprintf(stderr, "hone trtexec: ignoring 16 bits (%s): %s\n", p->half, by_model);
         return add2(&p->build, "--target", target);
     }
-    if (!p->no_tf32) fprintf(stderr, "hone trtexec: f32 may run as TF32; --noTF32 forbids it\n");
     const bool tf32 = !p->no_tf32 && !routes(&p->build, "math:tf32"), half = p->half && !routes(&p->build, "math:half");
+    if (tf32) fprintf(stderr, "hone trtexec: f32 may run as TF32; --noTF32 forbids it\n");
     return add2(&p->build, "--target", target) && (!tf32 || add2(&p->build, "--set", "-math:tf32=1")) &&
            (!half || add2(&p->build, "--set", p->half));
 }
@@ -518,7 +520,10 @@ static int follow(plan *p)
         w.at[w.n] = NULL;
         return ok ? cli_knobs.run(w.n, w.at) : HONE_E_NOMEM;
     }
-    if (p->load) return measure(p, p->load);
+    if (p->load) {
+        if (p->half) fprintf(stderr, "hone trtexec: ignoring 16 bits (%s): the engine is built already\n", p->half);
+        return measure(p, p->load);
+    }
     cli_options o = { .json = p->json };
     if (!p->onnx) return cli_misuse(&o, "--onnx=MODEL or --loadEngine=FILE is needed");
     char made[] = "/tmp/hone-trtexec-XXXXXX";

@@ -175,7 +175,7 @@ HONE_API hone_status hone_model_io(const hone_model *m, int i, hone_io *ret, hon
 /* ---- building ---- */
 typedef struct hone_build_options {
     size_t size;
-    const char *target;        /* NULL or "host": this processor; "gpu": the GPU that is here; else a named target ("znver4", "sm_90a", ...) */
+    const char *target;        /* NULL or "host": this processor; "gpu": the GPU that is here; else a named one ("znver4", "sm_90a", ...) */
     const char *route;         /* knob settings, "-conv:layout=1 -region:chain@/head/x=0"; NULL: all at default */
     int opt_level;             /* 0..5 as trtexec's builderOptimizationLevel; -1: the route's or 3 */
     int threads;               /* 0: the usable cores; of a named target its table's */
@@ -198,7 +198,8 @@ HONE_API void hone_report_free(hone_report *r);
  *
  * Owns:   *ret_report (ret_report may be NULL), freed with hone_report_free
  * Errors: HONE_E_INVALID a route that does not parse; HONE_E_UNSUPPORTED naming the node; HONE_E_CRASH a compiler worker died;
- *         HONE_E_NOTFOUND no such target, or no compiler worker; HONE_E_DEVICE, HONE_E_TARGET no GPU; HONE_E_IO, HONE_E_LIMIT, HONE_E_CANCELLED, HONE_E_NOMEM
+ *         HONE_E_NOTFOUND no such target, no GPU or driver, or no compiler worker; HONE_E_DEVICE, HONE_E_VERSION, HONE_E_TARGET a GPU
+ *         that engines do not run on; HONE_E_IO, HONE_E_LIMIT, HONE_E_CANCELLED, HONE_E_NOMEM
  */
 HONE_API hone_status hone_build(hone_model *m, const hone_build_options *opts, const char *engine_path,
                                 hone_report **ret_report, hone_error **err);

@@ -66,6 +66,8 @@ typedef struct hn_api_build {
     hn_api_progress progress;
 } hn_api_build;
 hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, hn_api_build *ret, hn_diag *dg);
+/** Build the model, which is not changed, into the engine file at path. */
+hone_status hn_api_build_model(hn_arena *a, hn_api_build *b, const hone_model *m, const char *path, hn_build_report *ret, hn_diag *dg);
 /** Build by the cost model and keep the report alone: what a build reads. */
 hone_status hn_api_trace(hn_arena *a, const hone_model *m, hn_api_build *b, hn_build_report *ret, hn_diag *dg);
 void hn_api_report_json(const hn_build_report *r, const hone_model *m, hn_str *out);

@@ -190,6 +190,15 @@ void hn_api_report_json(const hn_build_report *r, const hone_model *m, hn_str *o
     hn_json_object_end(&j);
 }
 
+hone_status hn_api_build_model(hn_arena *a, hn_api_build *b, const hone_model *m, const char *path, hn_build_report *ret, hn_diag *dg)
+{
+    b->o.out_path = path;
+    b->o.model_name = m->path;
+    b->o.model_digest = m->digest;
+    hn_graph *g = hn_clone(a, m->g, NULL);
+    return g ? hn_build_engine(a, g, &b->o, NULL, NULL, ret, dg) : HN_NOMEM(dg);
+}
+
 static hone_status build(hn_arena *a, hone_model *m, const hone_build_options *opts, const char *path,
                          hone_report **ret_report, hn_diag *dg)
 {
@@ -197,12 +206,7 @@ static hone_status build(hn_arena *a, hone_model *m, const hone_build_options *o
     hn_build_report r;
     if (!m || !path) return HN_RAISE(dg, HONE_E_INVALID, "a model and a path for the engine are needed");
     HN_TRY(hn_api_build_options(a, opts, &b, dg));
-    b.o.out_path = path;
-    b.o.model_name = m->path;
-    b.o.model_digest = m->digest;
-    hn_graph *g = hn_clone(a, m->g, NULL);
-    if (!g) return HN_NOMEM(dg);
-    HN_TRY(hn_build_engine(a, g, &b.o, NULL, NULL, &r, dg));
+    HN_TRY(hn_api_build_model(a, &b, m, path, &r, dg));
     hn_str json = { 0 };
     hn_api_report_json(&r, m, &json);
     const hone_status s = hn_api_report(&json, ret_report, dg);

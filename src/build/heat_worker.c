@@ -4,12 +4,13 @@
  * A lane that was running when the worker went silent, died or lost its device is out, and the heat is run again without it.
  */
 #include "build/heat.h"
+#include "codegen/codegen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC = 0x31544848, FOREIGN = 72 /* exit status: another build of hone */, ALIGN = 64 };
+enum { MAGIC = 0x31544848, ALIGN = 64 };
 
 /* Both sides come from one build; the sizes of what they exchange tell builds apart. */
 enum { REVISION = (int)(sizeof(hn_diag) ^ sizeof(hn_launch) << 12 ^ 1u << 24) };
@@ -201,7 +202,7 @@ int hn_heat_serve(int in_fd, int out_fd)
     server s = { .self = { .in_fd = out_fd, .out_fd = in_fd } };
     head h;
     while (hn_proc_read(&s.self, &h, sizeof h, 0, NULL) == HONE_OK) {
-        if (h.magic != MAGIC || h.revision != (uint32_t)REVISION) return FOREIGN;
+        if (h.magic != MAGIC || h.revision != (uint32_t)REVISION) return HN_WORKER_FOREIGN;
         if (!serve_one(&s, h.n)) break;
     }
     hn_heater_destroy(s.heater);
@@ -311,10 +312,7 @@ static hone_status lost(hn_heat_worker *w, hn_heat *h, int lane, hone_status s, 
         blame(&h->lane[lane], s, why, how);
         return HONE_OK;
     }
-    if (strcmp(how, "exit status 72") == 0) {
-        hn_hint(dg, "Keep hone-worker beside the library it was built with, or name that one in HONE_WORKER.");
-        return HN_RAISE(dg, HONE_E_VERSION, "the worker \"%s\" is of another build of hone", w->program);
-    }
+    HN_TRY(hn_worker_check_build(w->program, how, dg));
     if (dg) *dg = *why;
     return s;
 }

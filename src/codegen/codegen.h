@@ -56,6 +56,10 @@ void hn_code_cache_trim(const hn_code_cache *c);
 /* ---- worker processes ---- */
 /** The worker program, as a heap string. HONE_E_NOTFOUND says where it was looked for. */
 hone_status hn_worker_find(const char *given, char **ret, hn_diag *dg);
+/** Exit status of a worker that another build of hone started. */
+enum { HN_WORKER_FOREIGN = 72 };
+/** HONE_E_VERSION and what to do, if a worker of this program ended (`how`: of hn_proc_end) because it is of another build. */
+hone_status hn_worker_check_build(const char *program, const char *how, hn_diag *dg);
 /** What that program does when it compiles: answers requests until its input ends. Yields the exit status. */
 int hn_worker_serve(int reply_fd);
 

@@ -7,9 +7,6 @@
 
 enum { HN_WORKER_MAGIC = 0x324b5748 }; /* "HWK2" */
 
-/* The worker's exit status when another build of hone started it. */
-enum { HN_WORKER_FOREIGN = 72 };
-
 typedef enum hn_worker_want { HN_WORKER_CODE, HN_WORKER_ASM, HN_WORKER_IR } hn_worker_want;
 
 /** Followed by n bytes of hn_kfunc_write. */

@@ -192,16 +192,24 @@ static hone_status worker_start(hn_compile_pool *p, worker *w, hn_diag *dg)
 }
 
 /* The worker died or spoke nonsense while on a job: try once more with a fresh one. */
+hone_status hn_worker_check_build(const char *program, const char *how, hn_diag *dg)
+{
+    char foreign[32];
+    snprintf(foreign, sizeof foreign, "exit status %d", HN_WORKER_FOREIGN);
+    if (strcmp(how, foreign) != 0) return HONE_OK;
+    hn_hint(dg, "Keep hone-worker beside the library it was built with, or name that one in HONE_WORKER.");
+    return HN_RAISE(dg, HONE_E_VERSION, "the compile worker \"%s\" is of another build of hone", program);
+}
+
 static void worker_lost(hn_compile_pool *p, worker *w)
 {
     job *j = w->job;
     char how[64] = "";
+    hn_diag foreign = { 0 };
 
     worker_end(p, w, how, sizeof(how));
-    if (strcmp(how, "exit status 72") == 0) { /* HN_WORKER_FOREIGN; a second one would be no other */
-        hn_diag_clear(&j->diag);
-        hn_hint(&j->diag, "Keep hone-worker beside the library it was built with, or name that one in HONE_WORKER.");
-        (void)HN_RAISE(&j->diag, HONE_E_VERSION, "the compile worker \"%s\" is of another build of hone", p->worker_path);
+    if (hn_worker_check_build(p->worker_path, how, &foreign) != HONE_OK) { /* a second one would be no other */
+        j->diag = foreign;
         job_done(p, j);
         return;
     }

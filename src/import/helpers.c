@@ -342,6 +342,30 @@ hn_value *hn_im_squeeze(hn_im_call *c, hn_value *x, int axis)
     return hn_reshape(c->b, x, x->type.rank - 1, dim);
 }
 
+hn_value *hn_im_wide(hn_im_call *c, hn_value *x)
+{
+    return x && hn_dtype_bits(x->type.dtype) < 32 ? hn_cast(c->b, x, HN_F32) : x;
+}
+
+void hn_im_split3(hn_im_call *c, hn_value *x, int axis, const hn_dim len[3], hn_value *ret[3])
+{
+    hn_dim at = 0;
+    for (int i = 0; i < 3; i++) {
+        ret[i] = hn_slice(c->b, x, axis, at, len[i]);
+        at = hn_im_dadd(c, at, len[i]);
+    }
+}
+
+hone_status hn_im_qkv_lengths(hn_im_call *c, hn_dim whole, hn_dim ret[3])
+{
+    int n;
+    const int64_t *sizes = hn_im_is(c, "qkv_hidden_sizes", &n);
+    if (sizes && n != 3) return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n);
+    const hn_dim third = hn_im_ddiv(c, whole, 3);
+    for (int i = 0; i < 3; i++) ret[i] = sizes ? sizes[i] : third;
+    return HONE_OK;
+}
+
 hn_value *hn_im_concat(hn_im_call *c, int axis, int n, hn_value *const *v)
 {
     enum { AT_ONCE = 256 }; /* operands of one kernel: more of them are joined in groups first */

@@ -287,6 +287,12 @@ hn_value *hn_im_dequantize_with(hn_im_call *c, hn_value *x, hn_value *scale, hn_
                                 int64_t block);
 /** An int32 product times its operands' scales (one number, one a row of a, one a column of b). */
 hn_value *hn_im_scale_acc(hn_im_call *c, hn_value *acc, hn_value *sa, hn_value *sb);
+/** As f32 where it is narrower. */
+hn_value *hn_im_wide(hn_im_call *c, hn_value *x);
+/** Three parts that lie behind one another along an axis. */
+void hn_im_split3(hn_im_call *c, hn_value *x, int axis, const hn_dim len[3], hn_value *ret[3]);
+/** How long query, key and value are of an axis that holds them: as "qkv_hidden_sizes" says, else a third each. */
+hone_status hn_im_qkv_lengths(hn_im_call *c, hn_dim whole, hn_dim ret[3]);
 /** [b,s,h*d] to [b,h,s,d] and back. */
 hn_value *hn_im_split_heads(hn_im_call *c, hn_value *x, int64_t heads);
 hn_value *hn_im_merge_heads(hn_im_call *c, hn_value *x);

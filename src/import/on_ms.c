@@ -141,16 +141,6 @@ hone_status hn_im_on_ms_skip_norm(hn_im_call *c)
 
 /* ---- attention ---- */
 
-/* Axis 2 of x in three parts: query, key, value. */
-static void split3(hn_im_call *c, hn_value *x, const hn_dim len[3], hn_value *ret[3])
-{
-    hn_dim at = 0;
-    for (int i = 0; i < 3; i++) {
-        ret[i] = hn_slice(c->b, x, 2, at, len[i]);
-        at = hn_im_dadd(c, at, len[i]);
-    }
-}
-
 /* mask_index: lengths [b], raw 0/1 masks [b,t] or [b,s,t]; true lets a key be seen. */
 static hn_value *raw_mask(hn_im_call *c, hn_value *mask, hn_dim keys)
 {
@@ -193,17 +183,13 @@ static hone_status attend_packed(hn_im_call *c, hn_value *qkv, hn_value *mask_in
     hn_value *length = hn_im_i(c, "past_present_share_buffer", 0) ? hn_im_in(c, 6) : NULL;
     hn_value *part[3];
     const int64_t heads = hn_im_i(c, "num_heads", 0), causal = hn_im_i(c, "unidirectional", 0);
-    int n_sizes;
-    const int64_t *sizes = hn_im_is(c, "qkv_hidden_sizes", &n_sizes);
+    hn_dim len[3];
     hn_im_ignore(c, "mask_filter_value");
     if (hn_im_i(c, "do_rotary", 0)) return hn_im_refuse(c, "do_rotary is not supported here");
-    if (sizes && n_sizes != 3)
-        return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
     if (!qkv || qkv->type.rank != 3)
         return c->b->status ? c->b->status : HN_IM_RAISE(c, HONE_E_SHAPE, "the input is not of rank 3");
-    const hn_dim third = hn_im_ddiv(c, qkv->type.dim[2], 3);
-    const hn_dim len[3] = { sizes ? sizes[0] : third, sizes ? sizes[1] : third, sizes ? sizes[2] : third };
-    split3(c, qkv, len, part);
+    HN_TRY(hn_im_qkv_lengths(c, qkv->type.dim[2], len));
+    hn_im_split3(c, qkv, 2, len, part);
     for (int i = 0; i < 3; i++)
         part[i] = hn_im_split_heads(c, part[i], heads);
     HN_TRY(c->dg->code);
@@ -250,7 +236,7 @@ static hone_status read_parts(hn_im_call *c, hn_value *x[3])
             x[1 + i] = unpacked(c, x[1], i);
     } else if (!x[1] && x[0]->type.rank == 3) {
         const hn_dim third = hn_im_ddiv(c, x[0]->type.dim[2], 3);
-        split3(c, x[0], (hn_dim[]){ third, third, third }, x);
+        hn_im_split3(c, x[0], 2, (hn_dim[]){ third, third, third }, x);
     }
     if (!c->b->status && (!x[1] || !x[2])) return HN_IM_RAISE(c, HONE_E_MODEL, "key or value is absent");
     return c->b->status;
@@ -273,7 +259,7 @@ static hone_status attend_parts(hn_im_call *c, mha_at at, bool causal)
         hn_value *row = hn_reshape(c->b, bias, 3, (hn_dim[]){ 1, 1, bias->type.dim[0] });
         const hn_dim len[3] = { x[0]->type.dim[2], x[0]->type.dim[2],
                                 hn_im_dsub(c, bias->type.dim[0], hn_im_dmul(c, x[0]->type.dim[2], 2)) };
-        split3(c, row, len, b);
+        hn_im_split3(c, row, 2, len, b);
     }
     for (int i = 0; i < 3; i++)
         if (x[i] && x[i]->type.rank == 3) x[i] = hn_im_split_heads(c, add_if(c, x[i], b[i]), heads);

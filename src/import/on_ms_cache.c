@@ -80,13 +80,8 @@ static hone_status read_heads(hn_im_call *c, int64_t hq, int64_t hk, hn_value *x
         x[i] = hn_im_in(c, i);
     if (!x[0] || x[0]->type.rank != 3) return HN_IM_RAISE(c, HONE_E_SHAPE, "the query is not of rank 3");
     if (!x[KEY]) {
-        hn_value *all = x[0];
-        const hn_dim d = hn_im_ddiv(c, all->type.dim[2], hq + 2 * hk);
-        hn_dim at = 0;
-        for (int i = 0; i < 3; i++) {
-            x[i] = hn_slice(c->b, all, 2, at, hn_im_dmul(c, d, heads[i]));
-            at = hn_im_dadd(c, at, hn_im_dmul(c, d, heads[i]));
-        }
+        const hn_dim d = hn_im_ddiv(c, x[0]->type.dim[2], hq + 2 * hk);
+        hn_im_split3(c, x[0], 2, (hn_dim[]){ hn_im_dmul(c, d, hq), hn_im_dmul(c, d, hk), hn_im_dmul(c, d, hk) }, x);
     }
     for (int i = 0; i < 3; i++) {
         x[i] = hn_im_split_heads(c, x[i], heads[i]);
@@ -170,19 +165,14 @@ hn_value *hn_im_mask_and_bias(hn_im_call *c, hn_value *seen, hn_value *bias)
     return hn_im_binary(c, HN_OP_add, bias, hidden);
 }
 
-static hn_value *widened(hn_im_call *c, hn_value *x)
-{
-    return x && hn_dtype_bits(x->type.dtype) < 32 ? hn_cast(c->b, x, HN_F32) : x;
-}
-
 /* With a sink: spelled out, in f32 at least. */
 static hn_value *attend_with_sink(hn_im_call *c, hn_im_attend a)
 {
     const hn_dtype t = a.q ? a.q->type.dtype : HN_F32;
-    a.q = widened(c, a.q);
-    a.k = widened(c, a.k);
-    a.v = widened(c, a.v);
-    if (a.mask && a.mask->type.dtype != HN_BOOL) a.mask = widened(c, a.mask);
+    a.q = hn_im_wide(c, a.q);
+    a.k = hn_im_wide(c, a.k);
+    a.v = hn_im_wide(c, a.v);
+    if (a.mask && a.mask->type.dtype != HN_BOOL) a.mask = hn_im_wide(c, a.mask);
     if (!a.sink && a.q) a.sink = hn_im_fill(c, hn_const_f(c->b, a.q->type.dtype, 0), 1, &a.q->type.dim[1]);
     hn_value *y = a.sink ? hn_im_attend_open(c, &a, 0, NULL) : NULL;
     return y ? hn_cast(c->b, y, t) : NULL;

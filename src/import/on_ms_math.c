@@ -124,12 +124,7 @@ hone_status hn_im_on_ms_irfft(hn_im_call *c)
 
 /* ---- gates ---- */
 
-/* In f32 at least; the result is cast back by what ends the handler. */
-static hn_value *wide(hn_im_call *c, hn_value *x)
-{
-    return x && hn_dtype_bits(x->type.dtype) < 32 ? hn_cast(c->b, x, HN_F32) : x;
-}
-
+/* Gates are computed in f32 at least, and cast back. */
 static hone_status done_as(hn_im_call *c, hn_value *y, hn_dtype t)
 {
     return hn_im_done(c, y ? hn_cast(c->b, y, t) : NULL);
@@ -145,7 +140,7 @@ hone_status hn_im_on_ms_swiglu(hn_im_call *c)
 {
     const double limit = hn_im_f(c, "limit", 0), alpha = hn_im_f(c, "activation_alpha", 1), beta = hn_im_f(c, "activation_beta", 0);
     const hn_dtype t = c->in[0]->type.dtype;
-    hn_value *gate = wide(c, c->in[0]), *up = wide(c, hn_im_in(c, 1));
+    hn_value *gate = hn_im_wide(c, c->in[0]), *up = hn_im_wide(c, hn_im_in(c, 1));
     if (!gate || gate->type.rank < 1) return HN_IM_RAISE(c, HONE_E_SHAPE, "the gate is a scalar");
     if (!up) {
         const int last = gate->type.rank - 1;
@@ -159,7 +154,7 @@ hone_status hn_im_on_ms_swiglu(hn_im_call *c)
         gate = hn_im_binary(c, HN_OP_min, gate, most);
     }
     hn_value *g = silu(c, gate, alpha);
-    if (g && hn_im_i(c, "round_activation", 0)) g = wide(c, hn_cast(c->b, g, t));
+    if (g && hn_im_i(c, "round_activation", 0)) g = hn_im_wide(c, hn_cast(c->b, g, t));
     if (beta != 0) up = hn_im_binary(c, HN_OP_add, up, hn_im_like_f(c, up, beta));
     return done_as(c, hn_im_binary(c, HN_OP_mul, g, up), t);
 }
@@ -182,10 +177,10 @@ hone_status hn_im_on_ms_gated_rms_norm(hn_im_call *c)
 {
     const hn_dtype t = c->in[0]->type.dtype;
     const int act = hn_im_choice(c, "activation", "silu|swish|sigmoid", 0);
-    hn_value *gate = wide(c, c->in[2]), *scale = wide(c, c->in[1]);
+    hn_value *gate = hn_im_wide(c, c->in[2]), *scale = hn_im_wide(c, c->in[1]);
     if (!scale || scale->type.rank != 1) return HN_IM_RAISE(c, HONE_E_SHAPE, "the scale is no vector");
     gate = act == 2 ? hn_im_unary(c, HN_OP_sigmoid, gate) : silu(c, gate, 1);
-    hn_value *y = grouped_rms(c, wide(c, c->in[0]), scale, scale->type.dim[0], hn_im_f(c, "epsilon", (double)1e-5f));
+    hn_value *y = grouped_rms(c, hn_im_wide(c, c->in[0]), scale, scale->type.dim[0], hn_im_f(c, "epsilon", (double)1e-5f));
     return done_as(c, y ? hn_im_binary(c, HN_OP_mul, y, gate) : NULL, t);
 }
 

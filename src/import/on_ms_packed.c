@@ -98,16 +98,13 @@ static hone_status attend_packed(hn_im_call *c, hn_value *part[3], hn_value *off
 
 hone_status hn_im_on_ms_packed_attention(hn_im_call *c)
 {
-    int n_sizes;
-    const int64_t *sizes = hn_im_is(c, "qkv_hidden_sizes", &n_sizes);
-    if (sizes && n_sizes != 3) return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n_sizes);
+    hn_dim len[3];
     HN_TRY(want_rank(c, 0, 2));
     HN_TRY(want_rank(c, 3, 2));
     hn_value *all = hn_im_binary(c, HN_OP_add, hn_im_matmul(c, c->in[0], c->in[1], false, false), c->in[2]), *part[3];
     if (!all) return c->dg->code ? c->dg->code : c->b->status;
-    const hn_dim third = hn_im_ddiv(c, all->type.dim[1], 3);
-    for (int i = 0, at = 0; i < 3; at += sizes ? (int)sizes[i] : 0, i++)
-        part[i] = hn_slice(c->b, all, 1, sizes ? at : hn_im_dmul(c, third, i), sizes ? sizes[i] : third);
+    HN_TRY(hn_im_qkv_lengths(c, all->type.dim[1], len));
+    hn_im_split3(c, all, 1, len, part);
     return attend_packed(c, part, c->in[3], c->in[4], hn_im_in(c, 5));
 }
 

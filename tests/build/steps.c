@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static int n_regions(hn_test *t, const char *text)
+static hn_build_report build_with(hn_test *t, const char *text, const char *cache_dir, hn_compile_pool *pool)
 {
     hn_diag dg = { 0 };
     hn_graph *g;
@@ -17,27 +17,15 @@ static int n_regions(hn_test *t, const char *text)
     size_t bytes;
     CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
     hn_target_detect(&target, true);
-    const hn_build_opts o = { .target = &target, .threads = 1, .frozen = true, .model_name = "test",
-                              .cache_dir = getenv("HONE_CACHE_DIR") };
-    CHECK_OK(hn_build_engine(t->arena, g, &o, &data, &bytes, &report, &dg), &dg);
-    free(data);
-    return report.n_region;
-}
-
-static hn_build_report build_with(hn_test *t, const char *text, hn_compile_pool *pool)
-{
-    hn_diag dg = { 0 };
-    hn_graph *g;
-    hn_target target;
-    hn_build_report report;
-    void *data;
-    size_t bytes;
-    CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
-    hn_target_detect(&target, true);
-    const hn_build_opts o = { .target = &target, .threads = 1, .frozen = true, .model_name = "test", .pool = pool };
+    const hn_build_opts o = { .target = &target, .threads = 1, .frozen = true, .model_name = "test", .cache_dir = cache_dir, .pool = pool };
     CHECK_OK(hn_build_engine(t->arena, g, &o, &data, &bytes, &report, &dg), &dg);
     free(data);
     return report;
+}
+
+static int n_regions(hn_test *t, const char *text)
+{
+    return build_with(t, text, getenv("HONE_CACHE_DIR"), /* pool= */ NULL).n_region;
 }
 
 /* One pool for many builds: engines are what they are with a pool each, and each build reports its own kernels. */
@@ -48,7 +36,7 @@ TEST(builds_share_a_compile_pool)
     hn_diag dg = { 0 };
     CHECK_OK(hn_compile_pool_create(&(hn_compile_options){ .n_worker = 1 }, &pool, &dg), &dg);
     for (int i = 0; i < 4; i++) {
-        const hn_build_report shared = build_with(t, text[i % 2], pool), own = build_with(t, text[i % 2], NULL);
+        const hn_build_report shared = build_with(t, text[i % 2], NULL, pool), own = build_with(t, text[i % 2], NULL, NULL);
         CHECK(hn_digest_eq(shared.payload, own.payload));
         CHECK_EQ(shared.kernels_compiled, 1);
         CHECK_EQ(own.kernels_compiled, 1);

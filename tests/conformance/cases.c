@@ -278,13 +278,8 @@ static hone_status build_engine(hone_model *m, const hone_build_options *opts, h
     hone_status s = hn_api_build_options(a, opts, &b, &dg);
     const hn_compile_options c = { .n_worker = 1, .cache = { .dir = s == HONE_OK ? b.o.cache_dir : NULL } };
     if (s == HONE_OK && !pool) s = hn_compile_pool_create(&c, &pool, &dg);
-    if (s == HONE_OK) {
-        b.o.out_path = opt.engine;
-        b.o.model_name = m->path;
-        b.o.model_digest = m->digest;
-        b.o.pool = pool;
-        s = hn_build_engine(a, hn_clone(a, m->g, NULL), &b.o, NULL, NULL, &report, &dg);
-    }
+    b.o.pool = pool;
+    if (s == HONE_OK) s = hn_api_build_model(a, &b, m, opt.engine, &report, &dg);
     hn_arena_destroy(a);
     return s == HONE_OK ? s : hn_api_fail(err, &dg, NULL);
 }

@@ -81,8 +81,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
 
 static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
 {
-    const hn_fit fit = fits(r, t);
-    return fit == HN_FIT_YES && r->root->out[0]->type.dtype != HN_F32 ? HN_FIT_DTYPE : fit;
+    return hn_lib_fit_tf32(r, fits(r, t));
 }
 
 const hn_tactic_def hn_tactic_gemm_float_cublaslt__lib = {

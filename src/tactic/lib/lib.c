@@ -231,6 +231,11 @@ bool hn_lib_product_type(hn_dtype t)
     return t == HN_F16 || t == HN_BF16 || t == HN_F32;
 }
 
+hn_fit hn_lib_fit_tf32(const hn_region *r, hn_fit fit)
+{
+    return fit == HN_FIT_YES && r->root->out[0]->type.dtype != HN_F32 ? HN_FIT_DTYPE : fit;
+}
+
 static hn_lib_product product_of(const hn_region *r, bool fill)
 {
     return r->root->op == HN_OP_conv ? hn_lib_conv_product(r, fill) : hn_lib_gemm_product(r, fill);

@@ -47,6 +47,8 @@ typedef struct hn_lib_product {
 } hn_lib_product;
 
 bool hn_lib_product_type(hn_dtype t);
+/** What a tactic that rounds f32 to tf32 makes of the fit of the one that does not. */
+hn_fit hn_lib_fit_tf32(const hn_region *r, hn_fit fit);
 /** What the call for a matmul, or a convolution of one tap, multiplies and fuses. fill: lines are filled up. */
 hn_lib_product hn_lib_gemm_product(const hn_region *r, bool fill);
 hn_lib_product hn_lib_conv_product(const hn_region *r, bool fill);
