@@ -10,6 +10,7 @@ with few models a run. --small and --device cpu try the steps where there is no 
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -94,13 +95,34 @@ def start(kind, **cmd):
     return c
 
 
+def compile_ahead(args):
+    """Let torch's compiler work on --ahead rows at once before the first race: what it makes stands in its cache then. Choices that
+    it times (max_autotune) are left to the row, where nothing else is on the GPU."""
+    rows = [(m, b) for b in args.batch for m in args.models]
+
+    def compile_one(row):
+        try:
+            start("reduce_overhead", **common(*row, args)).close()
+        except contest.ContestError:
+            pass  # the row says why
+
+    if args.ahead and "reduce_overhead" in args.peers:
+        with concurrent.futures.ThreadPoolExecutor(args.ahead) as pool:
+            list(pool.map(compile_one, rows))
+
+
+def common(name, batch, args):
+    """What every contestant of a row is told."""
+    return dict(model=name, batch=batch, small=args.small, dtype=args.dtype, device=args.device)
+
+
 def first_eager(args):
     return next((k for k in args.peers if k.startswith("eager")), None)
 
 
-def make(common, onnx, args, work):
+def make(told, onnx, args, work):
     """A contestant that wrote the ONNX file and the float64 outputs as well: a quick peer, else one that does nothing else."""
-    return start(first_eager(args) or "torch", **common, export=str(onnx), reference=str(work / "reference"))
+    return start(first_eager(args) or "torch", **told, export=str(onnx), reference=str(work / "reference"))
 
 
 def build(hone, onnx, engine, args, row):
@@ -141,19 +163,19 @@ def build_variants(hone, onnx, work, args, row):
     return made
 
 
-def contestants(hone, engines, common, ref, args, row):
+def contestants(hone, engines, told, ref, args, row):
     """Everyone else who loads; the others with their reasons in the row."""
     racers = []
     for kind, engine in engines:
         try:
-            c = start(kind, **common, engine=str(engine), library=str(hone.library), results=ref.load["results"])
+            c = start(kind, **told, engine=str(engine), library=str(hone.library), results=ref.load["results"])
             row.setdefault("first_ms", c.load["first_ns"] / 1e6)  # from opening to the end of the first run
             racers.append(c)
         except contest.ContestError as e:
             row["error"] = str(e)
     for kind in args.peers:
         try:
-            racers.append(ref if kind == ref.name else start(kind, **common))
+            racers.append(ref if kind == ref.name else start(kind, **told))
             row["peers"][kind] = {"ms": None, "err": None, "load_s": racers[-1].load["load_ns"] / 1e9}
         except contest.ContestError as e:
             row["peers"][kind] = {"ms": None, "err": None, "error": str(e)}
@@ -208,9 +230,9 @@ def one(name, batch, args, hone):
     work.mkdir(parents=True, exist_ok=True)
     racers, engines, ref = [], [], None
     waiting.prepare(2 * (["ours"] * (1 + bool(args.tune) + len(args.variant)) + args.peers + ([] if first_eager(args) else ["torch"])))
-    common, onnx = dict(model=name, batch=batch, small=args.small, dtype=args.dtype, device=args.device), work / "model.onnx"
+    told, onnx = common(name, batch, args), work / "model.onnx"
     try:
-        ref = make(common, onnx, args, work)
+        ref = make(told, onnx, args, work)
         want, row["exported"] = contest.load_outputs(ref.load), ref.load["exported"]
         try:
             build(hone, onnx, work / "ours.hone", args, row)
@@ -220,7 +242,7 @@ def one(name, batch, args, hone):
             engines += build_variants(hone, onnx, work, args, row)
         except contest.ContestError as e:
             row["error"] = str(e)
-        racers = contestants(hone, engines, common, ref, args, row)
+        racers = contestants(hone, engines, told, ref, args, row)
         blocks, fallen = contest.race(racers, args.rounds, block_s=args.block)
         row["clocks"] = clocks(args)  # warm: right behind the race
         for c in racers:
@@ -324,6 +346,7 @@ def parse():
     ap.add_argument("--dtype", default="float16")
     ap.add_argument("--small", action="store_true", help="a few layers of each network")
     ap.add_argument("--profile", action="store_true", help="times of our steps in the results")
+    ap.add_argument("--ahead", type=int, default=0, metavar="N", help="first let torch compile N rows at once, into its cache")
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--block", type=float, default=0.2, metavar="S", help="seconds of a block")
     ap.add_argument("--merge", type=pathlib.Path, metavar="JSON", help="rows of an earlier part: figures that this run lacks are taken from there")
@@ -339,6 +362,7 @@ def main():
     result = {"date": time.strftime("%Y-%m-%d"), "machine": machine(args, hone), "rows": rows}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     print(json.dumps(result["machine"]), flush=True)
+    compile_ahead(args)
     for batch in args.batch:
         for name in args.models:
             if time.monotonic() - began > args.limit:
