@@ -95,7 +95,8 @@ const char *cli_npz_read(const char *path, const char *name, hone_tensor *ret);
 const char *cli_npz_write(const char *path, const char *const *name, const hone_tensor *t, int n);
 
 /* ---- tensors ---- */
-/** Inputs of a model by io index, from --input files and made-up values for the rest; *ret_note says what was made (malloc'd). */
+/** Inputs of a model by io index, from --input files and made-up values that fit them for the rest; *ret_note, with
+ *  hone_string_free, says what was made. ret comes zeroed and is the caller's to free, also after an error. */
 hone_status cli_model_inputs(const cli_options *o, hone_model *m, hone_tensor *ret, char **ret_note, hone_error **err);
 /** The --reference files of a model's outputs, by output; data stays NULL where there is none. Freed by the caller. */
 hone_status cli_model_references(const cli_options *o, const hone_model *m, hone_tensor *ret, hone_error **err);

@@ -125,7 +125,7 @@ static int run(int argc, char **argv)
         if (hone_model_io(v.m, i, &io, NULL) == HONE_OK) *(io.is_output ? &v.n_out : &v.n_in) += 1;
     }
     status = n > CLI_MAX_IO ? cli_misuse(&v.o, "the model has more than %d inputs and outputs", CLI_MAX_IO) : judge(&v);
-    if (v.note && !v.o.json) printf("inputs: %s\n", v.note);
+    if (v.note && v.note[0] && !v.o.json) printf("made up: %s\n", v.note);
     hone_string_free(v.note);
     cli_free_tensors(v.in, CLI_MAX_IO);
     cli_free_tensors(v.want, CLI_MAX_IO);

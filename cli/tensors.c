@@ -204,15 +204,8 @@ hone_status cli_model_references(const cli_options *o, const hone_model *m, hone
 
 hone_status cli_model_inputs(const cli_options *o, hone_model *m, hone_tensor *ret, char **ret_note, hone_error **err)
 {
-    hone_tensor given[CLI_MAX_IO] = { 0 };
-    hone_status s = cli_model_files(o, m, given, err);
-    if (s == HONE_OK) s = hone_model_make_inputs(m, (uint64_t)o->seed, ret, ret_note, err);
-    for (int i = 0; i < CLI_MAX_IO; i++) {
-        if (!given[i].data) continue;
-        hone_tensor_free(s == HONE_OK ? &ret[i] : &given[i]);
-        if (s == HONE_OK) ret[i] = given[i];
-    }
-    return s;
+    const hone_status s = cli_model_files(o, m, ret, err);
+    return s == HONE_OK ? hone_model_make_inputs(m, (uint64_t)o->seed, ret, ret_note, err) : s;
 }
 
 /* ---- engines ---- */

@@ -333,7 +333,16 @@ HONE_API void hone_list_free(hone_tensor *item, int n);
 HONE_API hone_status hone_model_evaluate(hone_model *m, bool f64, const hone_tensor *in, hone_tensor *out,
                                          hone_progress_fn progress, void *user, hone_error **err);
 HONE_API void hone_tensor_free(hone_tensor *t);
-/** Inputs made from the model: ranges that fit (token ids inside their table, masks of ones). note says what was made. */
+/**
+ * Inputs made from the model: ranges that fit (token ids inside their table, masks of ones).
+ *
+ * out, zeroed by the caller, has room for every input. Tensors that it holds (data is not NULL) are kept, and the others get extents
+ * that fit theirs. note, may be NULL, says what was made; it is empty where all were given.
+ *
+ * Owns:   what was made in out, freed with hone_tensor_free, and *ret_note, with hone_string_free
+ * Errors: HONE_E_TYPE, HONE_E_SHAPE a tensor that is there is none of the model's, or no usual extents fit it; HONE_E_UNSUPPORTED
+ *         an input that is no tensor has to be given; HONE_E_NOMEM, HONE_E_LIMIT. Nothing is made then.
+ */
 HONE_API hone_status hone_model_make_inputs(hone_model *m, uint64_t seed, hone_tensor *out, char **ret_note,
                                             hone_error **err);
 

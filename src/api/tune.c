@@ -110,7 +110,7 @@ static const char **build_args(hn_arena *a, const hone_model_options *m, const h
 }
 
 typedef struct data {
-    hone_tensor in[256];
+    hone_tensor in[256]; /* the caller's where it gave them */
     hn_tensor x[256], *want, *own;
     int n_in, n_out;
 } data;
@@ -173,20 +173,20 @@ static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *
     d->want = calloc((size_t)d->n_out + 1, sizeof *d->want);
     d->own = calloc((size_t)d->n_out + 1, sizeof *d->own);
     if (!d->want || !d->own) return HN_NOMEM(dg);
+    for (int i = 0; o->input && i < d->n_in; i++) d->in[i] = o->input[i];
     if (hone_model_make_inputs(m, o->seed, d->in, NULL, &err) != HONE_OK) {
         HN_RAISE(dg, hone_error_status(err), "%s", hone_error_message(err));
         hone_error_free(err);
         return dg->code;
     }
-    for (int i = 0; i < d->n_in; i++) {
-        hn_api_tensor(o->input && o->input[i].data ? &o->input[i] : &d->in[i], &d->x[i]);
-    }
+    for (int i = 0; i < d->n_in; i++) hn_api_tensor(&d->in[i], &d->x[i]);
     return evaluate(m, o, d, progress, dg);
 }
 
-static void free_data(data *d)
+static void free_data(data *d, const hone_tune_options *o)
 {
-    for (int i = 0; i < d->n_in && i < 256; i++) hone_tensor_free(&d->in[i]);
+    for (int i = 0; i < d->n_in && i < 256; i++)
+        if (!o->input || !o->input[i].data) hone_tensor_free(&d->in[i]);
     for (int i = 0; i < d->n_out; i++) {
         if (d->want) hn_tensor_done(&d->want[i]);
         if (d->own) hn_tensor_done(&d->own[i]);
@@ -264,7 +264,7 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
     if (!o->dry_run) s = gather_data(m, o, d, &progress, dg);
     if (s == HONE_OK)
         s = hn_tune(a, m->g, d->x, d->want, d->own, &t, report.read, report.n_read, engine_path, &r, dg);
-    free_data(d);
+    free_data(d, o);
     HN_TRY(s);
     hn_str json = { 0 };
     put_result(&r, &json);

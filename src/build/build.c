@@ -153,7 +153,7 @@ static hone_status expect_usual_extents(hn_job *b, hn_diag *dg)
     const int n = hn_sym_count(g->syms);
     int64_t *value = HN_NEW_N(b->a, int64_t, n + 1);
     if (!value) return HN_NOMEM(dg);
-    if (hn_input_extents(g, value, NULL) != HONE_OK) return HONE_OK; /* whoever runs it will say which extents there are */
+    if (hn_input_extents(g, /* given= */ NULL, value, NULL) != HONE_OK) return HONE_OK; /* whoever runs it will say which extents there are */
     for (int i = 0; i < n; i++) {
         hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
         const bool unbounded = s->kind == HN_SYM_INPUT && s->min <= 1 && s->max == INT64_MAX && s->opt == 1;

@@ -84,12 +84,12 @@ hone_status hn_build_engine(hn_arena *a, hn_graph *g, const hn_build_opts *o, vo
 /** Which values of an input of a model as imported make sense: HN_HINT_* of engine/plan.h. */
 uint32_t hn_input_hint(const hn_value *v);
 /**
- * Extents at which every size of the model is there and every op takes its operands. value[i], written, belongs to symbol i: the
- * optimum where a profile bounds it, else what is usual where it stands (a batch of one, the side of an image, a short text), or
- * what of a list of such extents fits.
+ * Extents at which every size of the model is there and every op takes its operands. value[i], written, belongs to symbol i: given[i] where
+ * that is no -1 (given may be NULL: none is), the optimum where a profile bounds it, else what is usual where it stands (a batch of
+ * one, the side of an image, a short text), or what of a list of such extents fits.
  *
  * Errors: HONE_E_SHAPE no usual extent works: names a tensor without a size and the axes to give
  */
-hone_status hn_input_extents(const hn_graph *g, int64_t *value, hn_diag *dg);
+hone_status hn_input_extents(const hn_graph *g, const int64_t *given, int64_t *value, hn_diag *dg);
 
 #endif

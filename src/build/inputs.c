@@ -78,11 +78,6 @@ static const hn_value *misfit(const hn_graph *g, const int64_t *sym_value, int64
 }
 
 /* ---- candidates ---- */
-static bool is_open(const hn_sym *s)
-{
-    return s->kind == HN_SYM_INPUT && s->max == INT64_MAX;
-}
-
 /* Is symbol s the leading extent of an input: a batch, which rarely is what makes a size fit? */
 static bool leads(const hn_graph *g, hn_dim s)
 {
@@ -93,7 +88,8 @@ static bool leads(const hn_graph *g, hn_dim s)
 
 typedef struct search {
     const hn_graph *g;
-    int64_t *value; /* a symbol each: the candidate */
+    const int64_t *given; /* a symbol each, -1: not given; NULL: none is */
+    int64_t *value;       /* a symbol each: the candidate */
     int n;
 } search;
 
@@ -102,11 +98,21 @@ static const hn_sym *sym_at(const search *s, int i)
     return hn_sym_get(s->g->syms, hn_sym_at(s->g->syms, i));
 }
 
+static bool is_given(const search *s, int i)
+{
+    return s->given && s->given[i] >= 0;
+}
+
+static bool is_open(const search *s, int i)
+{
+    return sym_at(s, i)->kind == HN_SYM_INPUT && sym_at(s, i)->max == INT64_MAX && !is_given(s, i);
+}
+
 /* Open symbol `only`, or all of them (-1) but batches unless asked for, get `extent`; other open ones 1. */
 static void try_extent(search *s, int64_t extent, int only, bool batch_too)
 {
     for (int i = 0; i < s->n; i++) {
-        if (!is_open(sym_at(s, i))) continue;
+        if (!is_open(s, i)) continue;
         const bool raised = only < 0 ? batch_too || !leads(s->g, hn_sym_at(s->g->syms, i)) : only == i;
         s->value[i] = HN_MAX(raised ? extent : 1, sym_at(s, i)->min);
     }
@@ -121,18 +127,18 @@ static void try_places(search *s)
         for (int k = 0; k < s->g->n_in; k++) {
             const hn_tdesc *d = &s->g->in[k]->type;
             for (int a = 0; a < d->rank; a++)
-                if (d->dim[a] == hn_sym_at(s->g->syms, i) && is_open(sym_at(s, i)))
+                if (d->dim[a] == hn_sym_at(s->g->syms, i) && is_open(s, i))
                     s->value[i] = HN_MAX(a == 0 ? BATCH : d->rank == 4 ? IMAGE : OTHER, sym_at(s, i)->min);
         }
 }
 
-/* Profiles say what bounded symbols are; what only running decides is taken to be plenty: nothing here can choose it. */
+/* Profiles say what bounded symbols are that nobody gave; what only running decides is taken to be plenty: nothing here can choose it. */
 static void fixed_values(search *s)
 {
     enum { PLENTY = 1 << 16 };
     for (int i = 0; i < s->n; i++) {
         const hn_sym *y = sym_at(s, i);
-        s->value[i] = y->kind == HN_SYM_VALUE ? HN_MIN(PLENTY, y->max) : y->opt;
+        s->value[i] = is_given(s, i) ? s->given[i] : y->kind == HN_SYM_VALUE ? HN_MIN(PLENTY, y->max) : y->opt;
     }
 }
 
@@ -158,7 +164,7 @@ typedef struct demand {
 static bool any_open(const search *s)
 {
     for (int i = 0; i < s->n; i++)
-        if (is_open(sym_at(s, i))) return true;
+        if (is_open(s, i)) return true;
     return false;
 }
 
@@ -180,7 +186,7 @@ static bool find(search *s, const demand *d)
             try_extent(s, usual[i], -1, batch_too);
             if (meets(s, d)) return true;
             for (int k = 0; k < s->n; k++) {
-                if (!is_open(sym_at(s, k)) || leads(s->g, hn_sym_at(s->g->syms, k)) != batch_too) continue;
+                if (!is_open(s, k) || leads(s->g, hn_sym_at(s->g->syms, k)) != batch_too) continue;
                 try_extent(s, usual[i], k, false);
                 if (meets(s, d)) return true;
             }
@@ -200,11 +206,11 @@ static hone_status no_extents(const hn_graph *g, const hn_value *v, int axis, hn
     return HN_RAISE(dg, HONE_E_SHAPE, "no usual size of the open inputs gives axis %d of \"%s\" an extent", axis, v->name);
 }
 
-hone_status hn_input_extents(const hn_graph *g, int64_t *value, hn_diag *dg)
+hone_status hn_input_extents(const hn_graph *g, const int64_t *given, int64_t *value, hn_diag *dg)
 {
     /* An op that refuses may stand in a branch that is not taken, and an empty tensor is better than none. */
     static const demand demands[] = { { 1, true }, { 1, false }, { 0, false } };
-    search s = { g, value, hn_sym_count(g->syms) };
+    search s = { g, given, value, hn_sym_count(g->syms) };
     int axis = 0;
     fixed_values(&s);
     for (int i = 0; i < HN_COUNT(demands); i++)

@@ -64,6 +64,32 @@ TEST(inputs_by_name_and_by_index)
     hone_engine_free(e);
 }
 
+TEST(tensors_that_are_there_are_kept)
+{
+    static int64_t mask[] = { 1, 0, 1, 1, 0, 1 };
+    hone_error *err = NULL;
+    hone_model *m = load(lookup_model(), NULL);
+    hone_tensor in[2] = { [1] = { HONE_DTYPE_I64, 2, { 2, 3 }, mask, sizeof mask } };
+    char *note = NULL;
+    EXPECT_OK(hone_model_make_inputs(m, 1, in, &note, &err));
+    CHECK(in[1].data == mask && in[0].rank == 2 && in[0].dim[0] == 2 && in[0].dim[1] == 3);
+    CHECK(strstr(note, "\"ids\"") && !strstr(note, "\"mask\""));
+    hone_string_free(note);
+    EXPECT_OK(hone_model_make_inputs(m, 1, in, &note, &err)); /* nothing is left to make */
+    CHECK_STR(note, "");
+    hone_string_free(note);
+    in[0].dim[1] = 2;
+    EXPECT_ERROR(hone_model_make_inputs(m, 1, in, NULL, &err), HONE_E_SHAPE, "extent 1 of input \"mask\" is 3");
+    in[0].dim[1] = 3;
+    in[1].rank = 1;
+    EXPECT_ERROR(hone_model_make_inputs(m, 1, in, NULL, &err), HONE_E_SHAPE, "rank 1");
+    in[1].rank = 2;
+    in[1].dtype = HONE_DTYPE_F32;
+    EXPECT_ERROR(hone_model_make_inputs(m, 1, in, NULL, &err), HONE_E_TYPE, "\"mask\" is f32");
+    hone_tensor_free(&in[0]);
+    hone_model_free(m);
+}
+
 TEST(made_up_inputs_fit_and_agree_with_the_models)
 {
     const int64_t shape[] = { 3, 5 };

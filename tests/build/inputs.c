@@ -7,7 +7,7 @@ static void extents_of(hn_test *t, const char *text, int64_t *value)
     hn_graph *g;
     hn_diag dg = { 0 };
     if (hn_parse(t->arena, text, &g, &dg) != HONE_OK) FAIL("%s", dg.message);
-    CHECK_EQ(hn_input_extents(g, value, &dg), HONE_OK);
+    CHECK_EQ(hn_input_extents(g, /* given= */ NULL, value, &dg), HONE_OK);
 }
 
 TEST(places_say_what_is_usual)
@@ -43,4 +43,19 @@ TEST(operands_that_must_agree)
     extents_of(t, "in x f32[b,n]  in s f32[4,c]\n"
                   "u = transpose(s) {perm=[1,0]}  a = concat(x, u) {axis=1}\nout a", v);
     CHECK_EQ(v[0], v[2]);
+}
+
+/* What is given stands, whatever a profile or a place says, and the others are chosen around it. */
+TEST(given_extents_stand)
+{
+    hn_graph *g;
+    hn_diag dg = { 0 };
+    const int64_t given[] = { 24, 7, -1, 7, -1 };
+    int64_t v[5];
+    CHECK_EQ(hn_parse(t->arena,
+                      "sym m [1,16,64]\nin w f32[m]  in x f32[b,n]  in s f32[4,c]  in i f32[b,3,h,h]\n"
+                      "u = transpose(s) {perm=[1,0]}  a = concat(x, u) {axis=1}  r = relu(i)  q = relu(w)\nout a  out r  out q",
+                      &g, &dg), HONE_OK);
+    CHECK_EQ(hn_input_extents(g, given, v, &dg), HONE_OK); /* m, b, n, c, h */
+    CHECK(v[0] == 24 && v[1] == 7 && v[2] == 64 && v[3] == 7 && v[4] == 224);
 }

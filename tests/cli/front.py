@@ -144,6 +144,11 @@ def check_archives(work):
         z.writestr("a.npy", array([5, 6, 7, 8], (2, 2)))
     r = hone(work, "run", "m.hone", "--input", "half.npz")
     check("the rest is made up to fit", r.returncode == 0 and 'made up: "b"' in r.stderr and "[2,2]" in r.stdout, r.stderr)
+    r = hone(work, "verify", "m.onnx", "--engine", "m.hone", "--input", "half.npz")
+    check("verify makes what fits, and says that alone", r.returncode == 0 and 'made up: "b": uniform' in r.stdout and '"a"' not in r.stdout,
+          r.stdout + r.stderr)
+    r = hone(work, "verify", "m.onnx", "--engine", "m.hone", "--input", "stored.npz")
+    check("verify made nothing up", r.returncode == 0 and "made up" not in r.stdout, r.stdout + r.stderr)
     r = hone(work, "run", "m.hone", "--input", "a=half.npz", "--input", "b=half.npz")
     check("an archive without the array", r.returncode == 3 and "no array of that name" in r.stderr, r.stderr)
     whole = (work / "deflated.npz").read_bytes()
