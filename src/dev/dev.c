@@ -196,6 +196,16 @@ hone_status hn_queue_record(hn_queue *q, hn_diag *dg)
     return q->device->vt->record(q, dg);
 }
 
+hone_status hn_queue_mark(hn_queue *q, void **ret, hn_diag *dg)
+{
+    return q->device->vt->mark(q, ret, dg);
+}
+
+hone_status hn_queue_after(hn_queue *q, void *const *mark, size_t n, hn_diag *dg)
+{
+    return q->device->vt->after(q, mark, n, dg);
+}
+
 hone_status hn_queue_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg)
 {
     return q->device->vt->record_end(q, ret, dg);

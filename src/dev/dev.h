@@ -74,6 +74,8 @@ typedef struct hn_device_vt {
     hone_status (*record_end)(hn_queue *q, hn_replay **ret, hn_diag *dg);
     hone_status (*replay)(hn_queue *q, hn_replay *r, hn_diag *dg);
     void (*replay_destroy)(hn_device *d, hn_replay *r);
+    hone_status (*mark)(hn_queue *q, void **ret, hn_diag *dg);
+    hone_status (*after)(hn_queue *q, void *const *mark, size_t n, hn_diag *dg);
     /* Libraries; NULL: the device has none. */
     hone_status (*library)(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg);
     hone_status (*choose_call)(hn_device *d, hn_libcall *c, hn_diag *dg);
@@ -149,6 +151,10 @@ void hn_device_host_free(hn_device *d, void *p); /* NULL is fine */
 bool hn_device_records(const hn_device *d);
 /** From here to the end launches and copies are taken down, not run. Between begin and end. */
 hone_status hn_queue_record(hn_queue *q, hn_diag *dg);
+/** While recording: a name for what was taken down last, until the recording ends. */
+hone_status hn_queue_mark(hn_queue *q, void **ret, hn_diag *dg);
+/** While recording: what is taken down next waits for these n marks alone, rather than for what was taken down last. */
+hone_status hn_queue_after(hn_queue *q, void *const *mark, size_t n, hn_diag *dg);
 /** The recording, complete after errors too: *ret is NULL then. */
 hone_status hn_queue_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg);
 hone_status hn_queue_replay(hn_queue *q, hn_replay *r, hn_diag *dg);

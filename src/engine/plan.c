@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+uint32_t hn_plan_streams(const hn_plan *p)
+{
+    const uint32_t n = (p->flags & (uint32_t)HN_PLAN_STREAMS_MASK) >> HN_PLAN_STREAMS_AT;
+    return n ? n : 1;
+}
+
 const char *hn_plan_str(const hn_plan *p, uint32_t at)
 {
     return at < p->n_string ? p->string + at : "";

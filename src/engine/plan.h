@@ -28,6 +28,7 @@ enum {
     HN_PLAN_MAX_RANK = 10,  /* as HN_MAX_RANK */
     HN_PLAN_MAX_DEPTH = 32, /* nesting of IF and LOOP */
     HN_PLAN_MAX_ARGS = 256, /* buffers, and int64 arguments, of one kernel call */
+    HN_PLAN_MAX_STREAMS = 8,
 };
 
 /* ---- shape program ---- */
@@ -240,6 +241,8 @@ _Static_assert(sizeof(hn_plan_weight) == 64 && sizeof(hn_plan_kernel) == 24 && s
 
 enum {
     HN_PLAN_STATIC = 1, /* every ARENA size is constant and offset is filled in; arena_bytes holds */
+    HN_PLAN_STREAMS_AT = 8, /* bits 8 to 11: streams that a recorded run spreads over; 0 as 1 */
+    HN_PLAN_STREAMS_MASK = 15 << HN_PLAN_STREAMS_AT,
 };
 
 /** Views into arrays owned by whoever made the plan (an engine file, or an arena). */
@@ -264,6 +267,8 @@ typedef struct hn_plan {
     const char *string; /* terminated strings back to back, the first empty */
 } hn_plan;
 
+/** Streams that a run may be spread over, at least 1: steps of which one writes what the other touches keep their order. */
+uint32_t hn_plan_streams(const hn_plan *p);
 /** The string at an offset; "" for HN_NO. The plan must be valid. */
 const char *hn_plan_str(const hn_plan *p, uint32_t at);
 const char *hn_step_kind_name(uint32_t kind); /* "kernel"; "unknown" */

@@ -128,6 +128,11 @@ bool hn_pb_places(const hn_pb *b);
 /** Orders in which it may place them (bits of hn_mp_order); all by default, the smallest arena wins. */
 void hn_pb_place_orders(hn_pb *b, unsigned orders);
 
+/** Steps that come to the device: more than one, and a run may spread over streams. */
+int hn_pb_n_launch(const hn_pb *b);
+/** Spread recorded runs over so many streams, and let buffers live until steps that may run beside their users are over. */
+void hn_pb_streams(hn_pb *b, uint32_t n);
+
 /**
  * Close the plan: lifetimes of ARENA buffers (from accesses; a buffer that a loop body may read before it
  * writes it, or that is used in and outside a loop, lives for the whole loop), static placement when all

@@ -50,11 +50,15 @@ struct hn_pb {
     hn_pb_index strings, consts, insts, kernels;
     uint32_t n_profile;
     unsigned place_orders; /* 0: all */
+    uint32_t n_stream;     /* 0 as 1 */
     hn_pb_block block[HN_PLAN_MAX_DEPTH];
     int depth;          /* of block; -1 outside any */
     bool shape_open;    /* the last step is a SHAPE that may take more */
     const char *misuse; /* first misuse of the interface; hn_pb_finish raises it */
     hn_step spare;      /* written to when out of memory */
 };
+
+/** After lifetimes: those of buffers whose users may run beside later steps grow. */
+hone_status hn_pb_keep_apart(hn_pb *b, hn_diag *dg);
 
 #endif

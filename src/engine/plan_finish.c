@@ -278,6 +278,7 @@ hone_status hn_pb_finish(hn_pb *b, hn_plan *ret, hn_diag *dg)
     HN_TRY(size_io(b, dg));
     HN_TRY(check_misuse(b, dg));
     HN_TRY(set_lifetimes(b, dg));
+    if (b->n_stream > 1) HN_TRY(hn_pb_keep_apart(b, dg));
     const bool fixed = is_static(b);
     if (fixed) HN_TRY(place(b, &arena_bytes, dg));
     HN_TRY(join_program(b, &inst, dg));
@@ -287,7 +288,7 @@ hone_status hn_pb_finish(hn_pb *b, hn_plan *ret, hn_diag *dg)
         init[i] = b->reg.at[i].init;
 
     *ret = (hn_plan){
-        .flags = fixed ? HN_PLAN_STATIC : 0,
+        .flags = (fixed ? (uint32_t)HN_PLAN_STATIC : 0) | (b->n_stream > 1 ? b->n_stream : 0) << HN_PLAN_STREAMS_AT,
         .target_arch = b->target_arch,
         .target_feat = b->target_feat,
         .arena_bytes = arena_bytes,

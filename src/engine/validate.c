@@ -86,7 +86,7 @@ static hone_status check_counts(const check *c)
     if (p->n_string >= UINT32_MAX) return BAD(c, "too many strings");
     if (p->n_prefix > p->n_inst) return BAD(c, "prefix of %u instructions of %u", p->n_prefix, p->n_inst);
     if (p->n_buf > HN_ARG_BUF(UINT32_MAX)) return BAD(c, "%u buffers", p->n_buf);
-    if (p->flags & ~(uint32_t)HN_PLAN_STATIC)
+    if (p->flags & ~(uint32_t)(HN_PLAN_STATIC | HN_PLAN_STREAMS_MASK) || hn_plan_streams(p) > HN_PLAN_MAX_STREAMS)
         return HN_RAISE(c->dg, HONE_E_VERSION, "unknown plan flags %#x", p->flags);
     if (p->arena_bytes > INT64_MAX)
         return BAD(c, "an arena of %llu bytes", (unsigned long long)p->arena_bytes);

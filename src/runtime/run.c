@@ -50,6 +50,14 @@ static hone_status more_scratch(hn_context *c, int64_t bytes, hn_diag *dg)
     return HONE_OK;
 }
 
+/* For the order of a recording; weights are never written. */
+static void touch(hn_context *c, uint32_t buf, const void *at, int64_t bytes, bool write)
+{
+    const hn_plan_buf *x = &c->plan->buf[buf];
+    const uint32_t kind = x->kind == HN_BUF_PART ? c->plan->buf[x->ref].kind : x->kind;
+    if (kind != HN_BUF_WEIGHT) hn_streams_touch(&c->branching->streams, at, bytes, write);
+}
+
 static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
 {
     const hn_plan *p = c->plan;
@@ -75,10 +83,13 @@ static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
     for (uint32_t i = 0; i < l.n_buf; i++) {
         HN_TRY(locate(c, HN_ARG_BUF(buf[i]), &at, &bytes, dg));
         c->arg_buf[i] = at;
+        if (HN_UNLIKELY(c->branching)) touch(c, HN_ARG_BUF(buf[i]), at, bytes, buf[i] & HN_ARG_WRITE);
     }
     for (uint32_t i = 0; i < l.n_arg; i++)
         c->arg_reg[i] = c->reg[arg[i]];
-    return hn_queue_launch(c->queue, c->engine->module, &l, dg);
+    HN_TRY(hn_branch_begin(c, dg));
+    HN_TRY(hn_queue_launch(c->queue, c->engine->module, &l, dg));
+    return hn_branch_end(c, dg);
 }
 
 static int64_t reg_or_zero(const hn_context *c, uint32_t r)
@@ -101,14 +112,21 @@ static hone_status slice(const hn_context *c, uint32_t buf, int64_t off, int64_t
     return HONE_OK;
 }
 
-static hone_status run_copy(const hn_context *c, const hn_step *s, hn_diag *dg)
+static hone_status run_copy(hn_context *c, const hn_step *s, hn_diag *dg)
 {
     const int64_t n = c->reg[s->u.copy.bytes];
     uint8_t *dst, *src;
 
     HN_TRY(slice(c, s->u.copy.dst, reg_or_zero(c, s->u.copy.dst_off), n, &dst, dg));
     HN_TRY(slice(c, s->u.copy.src, reg_or_zero(c, s->u.copy.src_off), n, &src, dg));
-    return n ? hn_queue_copy(c->queue, dst, src, (size_t)n, dg) : HONE_OK;
+    if (n == 0) return HONE_OK;
+    if (HN_UNLIKELY(c->branching)) {
+        touch(c, s->u.copy.src, src, n, false);
+        touch(c, s->u.copy.dst, dst, n, true);
+    }
+    HN_TRY(hn_branch_begin(c, dg));
+    HN_TRY(hn_queue_copy(c->queue, dst, src, (size_t)n, dg));
+    return hn_branch_end(c, dg);
 }
 
 static hone_status run_read(hn_context *c, const hn_step *s, hn_diag *dg)
@@ -312,38 +330,15 @@ static void forget_last_run(hn_context *c)
         if (p->buf[i].kind == HN_BUF_HEAP || (p->buf[i].flags & HN_BUF_GROWS)) c->buf[i].bytes = 0;
 }
 
-/* Where kernels find inputs and outputs; a recording holds for these alone. */
-static bool same_places(const hn_context *c)
+hone_status hn_context_run_steps(hn_context *c, hn_diag *dg)
 {
-    for (uint32_t i = 0; i < c->plan->n_io; i++)
-        if (c->replay_at[i] != c->buf[c->plan->io[i].buf].ptr) return false;
-    return true;
-}
-
-static hone_status record(hn_context *c, hn_diag *dg)
-{
-    hn_replay *made = NULL;
-    hn_diag ended = { 0 };
-
-    hn_device_replay_destroy(c->engine->device, c->replay);
-    c->replay = NULL;
-    HN_TRY(hn_queue_record(c->queue, dg));
-    const hone_status s = run_range(c, 0, c->plan->n_step, dg);
-    const hone_status e = hn_queue_record_end(c->queue, &made, s ? &ended : dg);
-    if (s || e) {
-        hn_device_replay_destroy(c->engine->device, made);
-        return s ? s : e;
-    }
-    for (uint32_t i = 0; i < c->plan->n_io; i++)
-        c->replay_at[i] = c->buf[c->plan->io[i].buf].ptr;
-    c->replay = made;
-    return HONE_OK;
+    return run_range(c, 0, c->plan->n_step, dg);
 }
 
 static hone_status run_steps(hn_context *c, hn_diag *dg)
 {
-    if (!c->engine->replays || c->profiling) return run_range(c, 0, c->plan->n_step, dg);
-    if (!c->replay || !same_places(c)) HN_TRY(record(c, dg));
+    if (!c->engine->replays || c->profiling) return hn_context_run_steps(c, dg);
+    if (!hn_context_recorded(c)) HN_TRY(hn_context_record(c, dg));
     return hn_queue_replay(c->queue, c->replay, dg);
 }
 

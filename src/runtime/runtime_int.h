@@ -6,6 +6,7 @@
 
 #include "memplan/memplan.h"
 #include "runtime/runtime.h"
+#include "runtime/streams.h"
 
 struct hn_engine {
     atomic_int n_ref;
@@ -43,6 +44,12 @@ typedef struct hn_io_state {
     int64_t staging_bytes;
 } hn_io_state;
 
+/* A recording that spreads over streams, while it is made. */
+typedef struct hn_branching {
+    hn_streams streams;
+    HN_VEC(void *) mark; /* by step of the streams */
+} hn_branching;
+
 struct hn_context {
     hn_engine *engine;
     const hn_plan *plan;
@@ -67,6 +74,7 @@ struct hn_context {
     int64_t fault_bytes;
     hn_replay *replay;   /* of a run with these addresses: */
     void **replay_at;    /* by I/O entry */
+    hn_branching *branching; /* NULL: what runs, or is recorded, runs in order */
     bool profiling;
     hn_step_time *time; /* by step; NULL until profiling was asked for */
     void *arg_buf[HN_PLAN_MAX_ARGS];
@@ -97,6 +105,15 @@ hone_status hn_faults_fetch(hn_context *c, hn_diag *dg);
 hone_status hn_faults_check(hn_context *c, hn_diag *dg);
 /** After a run that failed otherwise: the index that may have led there, as a frame. */
 void hn_faults_explain(hn_context *c, hn_diag *dg);
+/** Record a run of the whole plan and keep the recording. Errors: as the device's; those of steps. */
+hone_status hn_context_record(hn_context *c, hn_diag *dg);
+/** Does the recording hold for where inputs and outputs are now? */
+bool hn_context_recorded(const hn_context *c);
+/** Around what one step queues, after hn_streams_touch for what it touches; nothing unless branches are being recorded. */
+hone_status hn_branch_begin(hn_context *c, hn_diag *dg);
+hone_status hn_branch_end(hn_context *c, hn_diag *dg);
+/** Steps [0, n_step) as they come, queued or recorded. */
+hone_status hn_context_run_steps(hn_context *c, hn_diag *dg);
 /** An encoded image of n bytes, where kernels find it, and the place of its size (i64[2]) or, to decode, of its pixels. */
 typedef struct hn_image_job {
     bool decode;

@@ -168,6 +168,51 @@ TEST(cuda_kernels_may_be_launched_early)
     CHECK(hn_sim_counts()->early > 0);
 }
 
+/* Branches of a recording run in any order that what they touch allows: the simulator takes the latest that it may. */
+static int overtakings(const char *text, const char *route)
+{
+    const int before = hn_sim_counts()->overtakings;
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .route = route, .tol = 1e-4, .cache_dir = getenv("HONE_CACHE_DIR") });
+    return hn_sim_counts()->overtakings - before;
+}
+
+TEST(cuda_branches_run_side_by_side)
+{
+    static const struct branchy {
+        const char *text;
+        bool apart; /* there are branches */
+    } all[] = {
+        /* a diamond, and one whose arms are chains of different lengths */
+        { "in x f32[9,70]\na = cumsum(x)  b = softmax(a) {axis=1}  c = cumsum(a)  d = matmul(b, c) {trans_b=1}  e = cumsum(d)\nout e", true },
+        { "in x f32[9,70]\na = cumsum(x)  b = softmax(a) {axis=1}  c = cumsum(a)  d = softmax(c) {axis=1}  e = cumsum(d)  f = matmul(b, e) {trans_b=1}\n"
+          "g = cumsum(f)\nout g", true },
+        /* no branch at all */
+        { "in x f32[9,70]\na = cumsum(x)  b = softmax(a) {axis=1}  c = cumsum(b)\nout c", false },
+        /* an output that others read, and parts of one buffer written apart */
+        { "in x f32[9,70]  in y f32[9,70]\na = softmax(x) {axis=1}  b = softmax(y) {axis=1}  c = concat(a, b) {axis=0}  d = cumsum(c)\nout a  out d", true },
+        /* results over operands: what reads the operand comes first */
+        { "in x f32[40,96]\na = cumsum(x)  b = exp(a)  c = cumsum(b)  d = softmax(x) {axis=1}  e = exp(d)  f = cumsum(e)  g = matmul(c, f) {trans_b=1}\nout g", true },
+        { "sym n [1,9,64]\nin x f32[n,33]\na = cumsum(x)  b = softmax(a) {axis=1}  c = cumsum(a)  d = matmul(b, c) {trans_b=1}  e = cumsum(d)\nout e", true },
+    };
+    hn_simulate(/* libraries= */ false);
+    CHECK_EQ(overtakings(all[0].text, ""), 0);
+    for (int i = 0; i < HN_COUNT(all); i++) {
+        const char *route = i % 2 ? "-plan:streams=8" : "-plan:streams=2";
+        hn_test_note("%s %s", route, all[i].text);
+        CHECK_EQ(overtakings(all[i].text, route) > 0, all[i].apart);
+    }
+}
+
+/* Several streams wait for one kernel at a time, or are joined: a kernel that starts early waits for one. */
+TEST(cuda_branches_and_early_launches)
+{
+    static const char text[] = "in x f32[9,70]\na = cumsum(x)  b = softmax(a) {axis=1}  c = cumsum(a)  d = matmul(b, c) {trans_b=1}  e = cumsum(d)\nout e";
+    hn_simulate(/* libraries= */ false);
+    const int before = hn_sim_counts()->launches;
+    CHECK(overtakings(text, "-plan:streams=2 -plan:early=1") > 0);
+    CHECK(hn_sim_counts()->early > 0 && hn_sim_counts()->early < hn_sim_counts()->launches - before);
+}
+
 static int launches_of(const char *text, const char *route)
 {
     const int before = hn_sim_counts()->launches;

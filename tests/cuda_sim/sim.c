@@ -168,6 +168,8 @@ typedef struct sim_kernel {
     int n_param;
 } sim_kernel;
 
+enum { MOST_WAITS = 16 };
+
 typedef struct sim_op {
     const sim_kernel *kernel; /* NULL: a copy, or a library's work */
     void (*library)(const void *arg);
@@ -176,11 +178,13 @@ typedef struct sim_op {
     void *dst;
     const void *src;
     size_t bytes;
+    int wait[MOST_WAITS], n_wait; /* operations of the graph */
 } sim_op;
 
 typedef struct sim_graph {
     sim_op *op;
     int n;
+    int here[MOST_WAITS], n_here; /* while recording: what comes next waits for */
 } sim_graph;
 
 static sim_graph *recording;
@@ -206,7 +210,7 @@ static void run(sim_op *o)
         return;
     }
     if (!o->kernel) {
-        memcpy(o->dst, o->src, o->bytes);
+        if (o->bytes) memcpy(o->dst, o->src, o->bytes); /* else a join */
         return;
     }
     if (meets_accident(o)) return;
@@ -225,7 +229,12 @@ static int take(const sim_op *o)
     sim_op *grown = realloc(recording->op, sizeof(*grown) * (size_t)(recording->n + 1));
     if (!grown) return NO_MEMORY;
     recording->op = grown;
-    recording->op[recording->n++] = *o;
+    sim_op *const mine = &recording->op[recording->n];
+    *mine = *o;
+    mine->n_wait = recording->n_here;
+    memcpy(mine->wait, recording->here, sizeof(mine->wait));
+    recording->here[0] = recording->n++;
+    recording->n_here = 1;
     counts.captured++;
     return OK;
 }
@@ -290,6 +299,56 @@ DRIVER(cuStreamEndCapture, void *s, sim_graph **ret)
     return OK;
 }
 
+/* A node is its number, from 1. */
+static void *node_of(int op)
+{
+    return (void *)(uintptr_t)(op + 1);
+}
+
+DRIVER(cuStreamGetCaptureInfo_v2, void *s, int *state, uint64_t *id, sim_graph **ret, void *const **ret_node, size_t *ret_n)
+{
+    static void *node[MOST_WAITS];
+
+    (void)s;
+    if (!state || !recording) return INVALID;
+    for (int i = 0; i < recording->n_here; i++)
+        node[i] = node_of(recording->here[i]);
+    *state = 1;
+    if (id) *id = 1;
+    *ret = recording;
+    *ret_node = node;
+    *ret_n = (size_t)recording->n_here;
+    return OK;
+}
+
+DRIVER(cuStreamUpdateCaptureDependencies, void *s, void *const *node, size_t n, unsigned flags)
+{
+    (void)s;
+    if (!recording || flags != 1 || n > MOST_WAITS) return INVALID;
+    for (size_t i = 0; i < n; i++) {
+        const int op = (int)(uintptr_t)node[i] - 1;
+        if (op < 0 || op >= recording->n) return INVALID;
+        recording->here[i] = op;
+    }
+    recording->n_here = (int)n;
+    counts.branchings++;
+    return OK;
+}
+
+DRIVER(cuGraphAddEmptyNode, void **ret, sim_graph *g, void *const *node, size_t n)
+{
+    static const sim_op nothing;
+    sim_op *grown = realloc(g->op, sizeof(*grown) * (size_t)(g->n + 1));
+
+    if (!grown) return NO_MEMORY;
+    g->op = grown;
+    g->op[g->n] = nothing;
+    for (size_t i = 0; i < n && i < MOST_WAITS; i++)
+        g->op[g->n].wait[g->op[g->n].n_wait++] = (int)(uintptr_t)node[i] - 1;
+    *ret = node_of(g->n++);
+    return OK;
+}
+
 DRIVER(cuGraphInstantiateWithFlags, sim_graph **ret, sim_graph *g, unsigned long long flags)
 {
     (void)flags;
@@ -302,14 +361,41 @@ DRIVER(cuGraphInstantiateWithFlags, sim_graph **ret, sim_graph *g, unsigned long
     return OK;
 }
 
+static bool ready(const sim_op *o, const bool *done)
+{
+    for (int i = 0; i < o->n_wait; i++)
+        if (!done[o->wait[i]]) return false;
+    return true;
+}
+
+/* Whatever order the graph allows is right; the one farthest from the recorded one shows best what was left out: of all that
+ * could run, what was recorded last. */
+static int run_any_order(sim_graph *g)
+{
+    bool *done = calloc((size_t)g->n + 1, sizeof(*done));
+    int first = 0;
+
+    if (!done) return NO_MEMORY;
+    for (int n = 0; n < g->n; n++) {
+        int at = g->n - 1;
+        while (done[at] || !ready(&g->op[at], done))
+            at--;
+        while (done[first])
+            first++;
+        counts.overtakings += at != first;
+        run(&g->op[at]);
+        done[at] = true;
+    }
+    free(done);
+    return OK;
+}
+
 DRIVER(cuGraphLaunch, sim_graph *g, void *s)
 {
     (void)s;
     if (dead) return dead;
     counts.graph_launches++;
-    for (int i = 0; i < g->n; i++)
-        run(&g->op[i]);
-    return OK;
+    return run_any_order(g);
 }
 
 DRIVER(cuGraphDestroy, sim_graph *g)

@@ -11,6 +11,7 @@
 /** What the driver was asked to do since the process began. */
 typedef struct sim_counts {
     int launches, captured, graphs, graph_launches, to_device, to_host, modules, live_allocations, library_calls, library_refusals, early;
+    int branchings, overtakings; /* places of a recording that waits were stated for; launches of a graph out of their recorded order */
 } sim_counts;
 
 /** The counters of a loaded simulator, by dlsym. */

@@ -44,6 +44,39 @@ TEST(builder_straight_lifetimes)
     CHECK_EQ(p.arena_bytes, 3 * 64 + HN_TAIL_BYTES); /* two neighbours and the long-lived one */
 }
 
+/* Two chains, one after the other, that meet at the end: on one stream the second takes the first one's places. */
+static hn_pb *two_chains(hn_test *t, uint32_t streams, uint32_t buf[6])
+{
+    hn_pb *const b = hn_pb_new(t->arena);
+    const uint32_t n = hn_pb_const(b, 16), bytes = hn_pb_const(b, 64), one = hn_pb_const(b, 1);
+    const uint32_t x = hn_pb_input(b, "x", HN_F32, 1, &n), y = hn_pb_output(b, "y", HN_F32, 1, &n);
+
+    for (int i = 0; i < 6; i++)
+        buf[i] = hn_pb_arena_buf(b, "buf", bytes, 64);
+    for (int i = 0; i < 6; i++)
+        hm_call(b, HM_SCALE, (uint32_t[]){ R(i % 3 ? buf[i - 1] : hn_pb_io_buf(b, x)), W(buf[i]) }, 2, &one, 1, n);
+    hm_call(b, HM_ADD, (uint32_t[]){ R(buf[2]), R(buf[5]), W(hn_pb_io_buf(b, y)) }, 3, NULL, 0, n);
+    CHECK_EQ(hn_pb_n_launch(b), 7);
+    hn_pb_streams(b, streams);
+    return b;
+}
+
+TEST(builder_branches_do_not_share)
+{
+    uint32_t buf[6];
+    hn_plan p;
+
+    finish(two_chains(t, 1, buf), &p);
+    CHECK_EQ(hn_plan_streams(&p), 1);
+    lives(&p, buf[0], 0, 1);
+    CHECK_EQ(p.arena_bytes, 3 * 64 + HN_TAIL_BYTES);
+    finish(two_chains(t, 2, buf), &p);
+    CHECK_EQ(hn_plan_streams(&p), 2);
+    lives(&p, buf[0], 0, 5); /* while the second chain may run */
+    lives(&p, buf[3], 3, 4);
+    CHECK_EQ(p.arena_bytes, 5 * 64 + HN_TAIL_BYTES); /* the second chain keeps two places to itself */
+}
+
 /* A loop of 3 steps at 2..5: what it keeps, what it only passes through. */
 TEST(builder_loop_lifetimes)
 {
@@ -213,6 +246,7 @@ HARM(h_flags, buf[3].flags = 8)
 HARM(h_size, buf[3].size = p->n_reg)
 HARM(h_offset, buf[3].offset = 64)
 HARM(h_static, p->flags = HN_PLAN_STATIC)
+HARM(h_streams, p->flags |= (HN_PLAN_MAX_STREAMS + 1) << HN_PLAN_STREAMS_AT)
 HARM(h_io_buf, io[1].buf = 0)
 HARM(h_io_dtype, io[0].dtype = HN_NDTYPES)
 HARM(h_io_rank, io[0].rank = 11)
@@ -256,6 +290,7 @@ TEST(validate_refuses)
     refused(t, h_size, HONE_E_FORMAT, "no size");
     refused(t, h_offset, HONE_E_FORMAT, "dynamic plan");
     refused(t, h_static, HONE_E_FORMAT, "static plan");
+    refused(t, h_streams, HONE_E_VERSION, "plan flags");
     refused(t, h_io_buf, HONE_E_FORMAT, "disagree");
     refused(t, h_io_dtype, HONE_E_FORMAT, "dtype 24");
     refused(t, h_io_rank, HONE_E_FORMAT, "rank 11");

@@ -125,6 +125,8 @@ static const hn_device_vt cuda_vt = {
     .record_end = hn_cuda_record_end,
     .replay = hn_cuda_replay,
     .replay_destroy = hn_cuda_replay_destroy,
+    .mark = hn_cuda_mark,
+    .after = hn_cuda_after,
     .library = hn_cuda_library,
     .choose_call = hn_cuda_call_choose,
 };

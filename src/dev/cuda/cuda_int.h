@@ -46,6 +46,7 @@ typedef struct cuda_queue {
     struct hn_queue q;
     cu_stream *stream;
     cuda_recent recent; /* since the last wait */
+    bool joins; /* while recording: what comes next waits for several, or for none */
 } cuda_queue;
 
 struct hn_replay {
@@ -85,5 +86,7 @@ hone_status hn_cuda_record(hn_queue *q, hn_diag *dg);
 hone_status hn_cuda_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg);
 hone_status hn_cuda_replay(hn_queue *q, hn_replay *r, hn_diag *dg);
 void hn_cuda_replay_destroy(hn_device *d, hn_replay *r);
+hone_status hn_cuda_mark(hn_queue *q, void **ret, hn_diag *dg);
+hone_status hn_cuda_after(hn_queue *q, void *const *mark, size_t n, hn_diag *dg);
 
 #endif

@@ -14,6 +14,7 @@ typedef struct cu_function cu_function;
 typedef struct cu_stream cu_stream;
 typedef struct cu_graph cu_graph;
 typedef struct cu_graph_exec cu_graph_exec;
+typedef struct cu_graph_node cu_graph_node;
 
 /* Values from NVIDIA's documentation of the driver interface; stable since CUDA 4. */
 enum {
@@ -21,6 +22,8 @@ enum {
     CU_NO_DEVICE = 100,
     CU_STREAM_NON_BLOCKING = 1,
     CU_CAPTURE_THREAD_LOCAL = 1,
+    CU_CAPTURE_ACTIVE = 1,
+    CU_CAPTURE_SET_DEPENDENCIES = 1,
     CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
     CU_POINTER_MEMORY_TYPE = 2,
     CU_MEMORY_TYPE_DEVICE = 2,

@@ -101,13 +101,15 @@ static hone_status check_launch(const cuda_kernel *k, const hn_launch *l, hn_dia
     return HONE_OK;
 }
 
-/* A kernel that waits by itself need not be held back until the one before it has ended. */
-static int start(const cu_driver *c, const cuda_kernel *k, unsigned blocks, cu_stream *s, void **param)
+/* A kernel that waits by itself need not be held back until the one before it has ended; one that waits for several is. */
+static int start(const cu_driver *c, const cuda_kernel *k, unsigned blocks, const cuda_queue *q, void **param)
 {
     static const cu_launch_attribute early = { .id = CU_LAUNCH_PROGRAMMATIC_SERIALIZATION, .value.on = 1 };
     const uint32_t *t = k->image.threads;
+    cu_stream *const s = q->stream;
 
-    if (!(k->image.flags & HN_IMAGE_EARLY)) return c->launch(k->fn, blocks, 1, 1, t[0], t[1], t[2], k->image.shared_bytes, s, param, NULL);
+    if (!(k->image.flags & HN_IMAGE_EARLY) || q->joins)
+        return c->launch(k->fn, blocks, 1, 1, t[0], t[1], t[2], k->image.shared_bytes, s, param, NULL);
     const cu_launch l = { .grid = { blocks, 1, 1 }, .block = { t[0], t[1], t[2] }, .shared_bytes = k->image.shared_bytes, .stream = s,
                           .attribute = &early, .n_attribute = 1 };
     return c->launch_with(&l, k->fn, param, NULL);
@@ -127,7 +129,7 @@ hone_status hn_cuda_launch(hn_queue *hq, const hn_module *m, const hn_launch *l,
         param[l->n_buf + i] = (void *)(uintptr_t)&l->arg[i];
     remember(q, l->name);
     if (k->call) return hn_cuda_call_run(device_of(hq), k->call, l->buf, q->stream, dg);
-    const int r = start(c, k, (unsigned)l->extent, q->stream, param);
+    const int r = start(c, k, (unsigned)l->extent, q, param);
     return r == 0 ? HONE_OK : checked(hq, r, "launching a kernel", dg);
 }
 
@@ -180,7 +182,34 @@ int64_t hn_cuda_now_ns(hn_queue *q)
 hone_status hn_cuda_record(hn_queue *q, hn_diag *dg)
 {
     const cu_driver *c = device_of(q)->c;
+    queue_of(q)->joins = false;
     return checked(q, c->capture_begin(queue_of(q)->stream, CU_CAPTURE_THREAD_LOCAL), "beginning a recording", dg);
+}
+
+/* The stream's place in its capture is the set of nodes that what comes next waits for: any graph is recorded on one stream. */
+hone_status hn_cuda_mark(hn_queue *q, void **ret, hn_diag *dg)
+{
+    const cu_driver *c = device_of(q)->c;
+    cu_graph_node *const *node = NULL;
+    cu_graph_node *join = NULL;
+    cu_graph *g = NULL;
+    size_t n = 0;
+    int state = 0;
+
+    HN_TRY(checked(q, c->capture_info(queue_of(q)->stream, &state, NULL, &g, &node, &n), "reading a recording", dg));
+    if (state != CU_CAPTURE_ACTIVE) return HN_RAISE(dg, HONE_E_DEVICE, "a recording ended before its time");
+    if (n != 1) HN_TRY(checked(q, c->graph_join(&join, g, node, n), "joining branches of a recording", dg));
+    *ret = n == 1 ? node[0] : join;
+    return HONE_OK;
+}
+
+hone_status hn_cuda_after(hn_queue *q, void *const *mark, size_t n, hn_diag *dg)
+{
+    const cu_driver *c = device_of(q)->c;
+
+    queue_of(q)->joins = n != 1;
+    return checked(q, c->capture_update(queue_of(q)->stream, (cu_graph_node *const *)mark, n, CU_CAPTURE_SET_DEPENDENCIES),
+                   "branching a recording", dg);
 }
 
 hone_status hn_cuda_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg)
@@ -190,6 +219,7 @@ hone_status hn_cuda_record_end(hn_queue *q, hn_replay **ret, hn_diag *dg)
     cu_graph *g = NULL;
 
     *ret = NULL;
+    queue_of(q)->joins = false;
     hone_status s = checked(q, d->c->capture_end(queue_of(q)->stream, &g), "ending a recording", dg);
     if (s == HONE_OK && !r) s = HN_NOMEM(dg);
     if (s == HONE_OK) s = checked(q, d->c->graph_instantiate(&r->exec, g, 0), "making a graph", dg);

@@ -1,0 +1,86 @@
+/* Runs recorded once and repeated: in order, or in branches where the plan says so. */
+#include "runtime/runtime_int.h"
+
+/* Where kernels find inputs and outputs; a recording holds for these alone. */
+static bool same_places(const hn_context *c)
+{
+    for (uint32_t i = 0; i < c->plan->n_io; i++)
+        if (c->replay_at[i] != c->buf[c->plan->io[i].buf].ptr) return false;
+    return true;
+}
+
+bool hn_context_recorded(const hn_context *c)
+{
+    return c->replay && same_places(c);
+}
+
+/* ---- branches ---- */
+hone_status hn_branch_begin(hn_context *c, hn_diag *dg)
+{
+    uint32_t wait[HN_PLAN_MAX_STREAMS], n;
+    void *mark[HN_PLAN_MAX_STREAMS];
+
+    if (HN_LIKELY(!c->branching)) return HONE_OK;
+    hn_streams_add(&c->branching->streams, wait, &n);
+    if (hn_arena_oom(c->branching->streams.arena)) return HN_NOMEM(dg);
+    for (uint32_t i = 0; i < n; i++)
+        mark[i] = c->branching->mark.at[wait[i]];
+    return hn_queue_after(c->queue, mark, n, dg);
+}
+
+hone_status hn_branch_end(hn_context *c, hn_diag *dg)
+{
+    void *mark;
+
+    if (HN_LIKELY(!c->branching)) return HONE_OK;
+    HN_TRY(hn_queue_mark(c->queue, &mark, dg));
+    return hn_vec_push(c->branching->streams.arena, &c->branching->mark, mark) ? HONE_OK : HN_NOMEM(dg);
+}
+
+/* The recording ends when every stream has. */
+static hone_status join(hn_context *c, hn_diag *dg)
+{
+    const hn_branching *b = c->branching;
+    void *mark[HN_PLAN_MAX_STREAMS];
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < b->streams.n_stream; i++)
+        if (b->streams.last[i] >= 0) mark[n++] = b->mark.at[b->streams.last[i]];
+    return hn_queue_after(c->queue, mark, n, dg);
+}
+
+static hone_status branch_out(hn_context *c, hn_diag *dg)
+{
+    hn_branching b = { 0 };
+    hn_arena *a = hn_arena_create();
+
+    if (!a) return HN_NOMEM(dg);
+    hn_streams_init(&b.streams, a, hn_plan_streams(c->plan));
+    c->branching = &b;
+    hone_status s = hn_context_run_steps(c, dg);
+    if (s == HONE_OK) s = join(c, dg);
+    c->branching = NULL;
+    hn_arena_destroy(a);
+    return s;
+}
+
+/* ---- a recording ---- */
+hone_status hn_context_record(hn_context *c, hn_diag *dg)
+{
+    hn_replay *made = NULL;
+    hn_diag ended = { 0 };
+
+    hn_device_replay_destroy(c->engine->device, c->replay);
+    c->replay = NULL;
+    HN_TRY(hn_queue_record(c->queue, dg));
+    const hone_status s = hn_plan_streams(c->plan) > 1 ? branch_out(c, dg) : hn_context_run_steps(c, dg);
+    const hone_status e = hn_queue_record_end(c->queue, &made, s ? &ended : dg);
+    if (s || e) {
+        hn_device_replay_destroy(c->engine->device, made);
+        return s ? s : e;
+    }
+    for (uint32_t i = 0; i < c->plan->n_io; i++)
+        c->replay_at[i] = c->buf[c->plan->io[i].buf].ptr;
+    c->replay = made;
+    return HONE_OK;
+}
