@@ -50,6 +50,8 @@ unsigned hn_e8m0_from_f64(double v, hn_e8m0_round mode, bool saturate);
 /** What storing v in dtype t and loading it again yields. */
 double hn_round_f64(hn_dtype t, double v, bool saturate);
 int64_t hn_wrap_i64(hn_dtype t, int64_t v);
+/** Truncated; what int64 cannot hold becomes its nearest end, NaN 0. */
+int64_t hn_f64_to_i64(double v);
 
 /* ---- dims: constants or interned expressions over symbols ---- */
 /** >= 0: a constant extent. < 0: a handle into a hn_symtab. Equal handles of one table mean equal expressions. */

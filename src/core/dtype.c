@@ -321,6 +321,13 @@ static void narrow_f32(const double *src, int64_t n, void *dst, int64_t first)
     }
 }
 
+int64_t hn_f64_to_i64(double v)
+{
+    if (isnan(v)) return 0;
+    if (v >= 0x1p63) return INT64_MAX;
+    return v <= -0x1p63 ? INT64_MIN : (int64_t)v;
+}
+
 /* Truncates; what int64 (uint64 for u64) cannot hold becomes INT64_MIN, as x86 does it; then wraps. */
 static int64_t trunc_to_i64(hn_dtype t, double v)
 {

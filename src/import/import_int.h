@@ -11,6 +11,7 @@ enum {
     HN_IM_MAX_DEPTH = 100, /* nested messages on the wire */
     HN_IM_MAX_SCOPES = 64, /* nested bodies and function calls */
     HN_IM_MAX_OPERANDS = 1 << 16,
+    HN_IM_FREE_INNER = 1 << 17, /* nodes built from bodies and functions; one more for each byte of the file */
     HN_IM_KEEP_BYTES = 4096, /* raw data from this size on are used where protobuf put them */
 };
 
@@ -64,6 +65,7 @@ typedef struct hn_im {
     hn_diags *problems;
     hn_diag first;
     int n_problem;
+    int64_t n_inner, max_inner; /* nodes built from bodies and functions: calls within calls multiply them */
     bool stop;     /* out of memory or past a limit: nothing more is worth saying */
     bool read_bad; /* a name was read whose producer failed, since somebody last asked */
     int base_fd;   /* folder of the model, -1: no external data */

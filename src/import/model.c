@@ -441,7 +441,8 @@ static hone_status import_bytes(hn_arena *a, const void *bytes, size_t n, int ba
                                 const hn_import_opts *opts, hn_graph **ret, hn_diags *problems, hn_diag *dg)
 {
     hn_im m = {
-        .arena = a, .opts = opts, .problems = problems, .base_fd = base_fd, .scratch = hn_arena_create()
+        .arena = a, .opts = opts, .problems = problems, .base_fd = base_fd, .scratch = hn_arena_create(),
+        .max_inner = HN_IM_FREE_INNER + (int64_t)n,
     };
     if (!m.scratch) return HN_NOMEM(dg);
     hn_diag own = { 0 };

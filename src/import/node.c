@@ -113,6 +113,8 @@ static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
                             .n_attr = c->p->n_attribute,
                             .opset = f->opset_import,
                             .n_opset = f->n_opset_import };
+    for (const hn_im_frame *up = c->scope->frame; up; up = up->up)
+        if (up->fn == f) return HN_RAISE(c->dg, HONE_E_MODEL, "the function calls itself");
     s->frame = frame;
     s->depth = c->scope->depth + 1;
     if (s->depth > HN_IM_MAX_SCOPES)
@@ -263,9 +265,21 @@ static void report_unknown(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, c
         if (p->attribute[i]->g) report_in_graph(m, s, p->attribute[i]->g, path);
 }
 
+/* Bodies and functions stand in the file once and may be built many times: a small file can ask for more than any memory holds. */
+static bool within_limit(hn_im *m, const hn_im_scope *s)
+{
+    hn_diag dg = { 0 };
+    if (s->depth == 0 || ++m->n_inner <= m->max_inner) return true;
+    HN_RAISE(&dg, HONE_E_LIMIT, "bodies and functions come to more than %" PRId64 " nodes once they are spelled out", m->max_inner);
+    hn_im_problem(m, &dg);
+    m->stop = true;
+    return false;
+}
+
 void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index)
 {
     hn_diag dg = { 0 };
+    if (!within_limit(m, s)) return;
     hn_builder b;
     const char *why = "the node has no op type";
     hn_im_call c = { .m = m, .scope = s, .p = p, .b = &b, .dg = &dg };

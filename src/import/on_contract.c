@@ -112,21 +112,23 @@ static hone_status list(hn_im_call *c, const char *name, int n, int64_t dflt, in
 }
 
 /* Weights of open extents whose kernel the attribute gives: seen as having it, so that all that follows knows it. */
-static void fix_kernel(hn_im_call *c, hn_value **in)
+static hone_status fix_kernel(hn_im_call *c, hn_value **in)
 {
     hn_value *w = in[1];
     hn_dim dim[HN_MAX_RANK];
-    bool open = false;
-    int n;
-    const int64_t *k = hn_im_is(c, "kernel_shape", &n);
-    if (!k || !w || n != w->type.rank - 2) return;
+    int64_t kernel[HN_MAX_RANK];
+    bool open = false, given = false;
+    if (!w || w->type.rank < 2) return HONE_OK;
+    const int n = w->type.rank - 2;
+    HN_TRY(list(c, "kernel_shape", n, 1, 1, kernel, &given));
     memcpy(dim, w->type.dim, sizeof dim);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; given && i < n; i++) {
         if (hn_dim_is_const(dim[2 + i])) continue;
-        dim[2 + i] = k[i];
+        dim[2 + i] = kernel[i];
         open = true;
     }
     if (open) in[1] = hn_reshape(c->b, w, n + 2, dim);
+    return c->b->status;
 }
 
 /* kernel from the weights (w) or, for pools, from kernel_shape */
@@ -197,7 +199,7 @@ hn_value *hn_im_conv_with(hn_im_call *c, hn_op op, int n_in, hn_value **in)
     window w;
     const int64_t group = hn_im_i(c, "group", 1);
     if (!in[0] || !in[1]) return NULL;
-    fix_kernel(c, in);
+    if (fix_kernel(c, in) != HONE_OK) return NULL;
     if (!in[1] || read_window(c, in[0], in[1], &w) != HONE_OK) return NULL;
     if (w.auto_pad == SAME_UPPER || w.auto_pad == SAME_LOWER) resolve_same(c, &w, in[0]);
     hn_node *n = hn_build(c->b, op, n_in, in, HN_ATTRS_ARG(WINDOW_ATTRS(w), HN_A_I("group", group)), 1);
@@ -218,8 +220,7 @@ hone_status hn_im_on_deform_conv(hn_im_call *c)
 {
     window w;
     const int64_t group = hn_im_i(c, "group", 1), offset_group = hn_im_i(c, "offset_group", 1);
-    fix_kernel(c, c->in);
-    HN_TRY(c->b->status);
+    HN_TRY(fix_kernel(c, c->in));
     HN_TRY(read_window(c, c->in[0], c->in[1], &w));
     return hn_im_same(
         c, HN_OP_deform_conv,
@@ -272,8 +273,7 @@ hone_status hn_im_on_conv_transpose(hn_im_call *c)
     window w;
     int64_t out_pad[HN_MAX_RANK];
     const int64_t group = hn_im_i(c, "group", 1);
-    fix_kernel(c, c->in);
-    HN_TRY(c->b->status);
+    HN_TRY(fix_kernel(c, c->in));
     HN_TRY(read_window(c, c->in[0], c->in[1], &w));
     HN_TRY(list(c, "output_padding", w.n, 0, 0, out_pad, NULL));
     HN_TRY(transpose_pads(c, &w, c->in[0], out_pad));

@@ -485,36 +485,51 @@ hone_status hn_im_on_scan(hn_im_call *c)
     return c->b->status;
 }
 
-/* Opset 8: everything has a batch axis in front, which the body does not see; scanned axes come second. */
+/* A Scan of opset 8: everything has a batch axis in front, which the body does not see; scanned axes come second. */
+typedef struct batch_spec {
+    const Onnx__GraphProto *body;
+    hn_value **in;
+    int n_in, n_seq, n_dir;
+    const int64_t *dirs;
+} batch_spec;
+
+/* The sample `at` of every input, scanned. */
+static hone_status scan_sample(hn_im_call *c, const batch_spec *s, hn_value *at, hn_value **out)
+{
+    scan_spec one = { .n_seq = s->n_seq };
+    hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, s->n_in + 1);
+    if (!in) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
+    for (int i = 0; i < s->n_in; i++)
+        in[i] = s->in[i] ? hn_im_gather(c, s->in[i], at, 0) : NULL;
+    HN_TRY(c->b->status);
+    one.seq = in + s->n_in - s->n_seq;
+    HN_TRY(scan_shape(c, &one, NULL, 0, s->dirs, s->n_dir));
+    return scan(c, s->body, in, s->n_in, &one, out);
+}
+
+static bool run_batch_body(loop_spec *l, hn_im_body *b, hn_value *const *p, hn_value **next)
+{
+    next[0] = hn_im_const_bool(&b->c, true);
+    return scan_sample(&b->c, l->user, p[0], next + 1) == HONE_OK;
+}
+
 hone_status hn_im_on_scan8(hn_im_call *c)
 {
-    const Onnx__GraphProto *body;
     scan_spec s = { 0 };
-    int n_dir;
-    const int n_in = c->n_in - 1;
+    batch_spec every = { .in = c->in + 1, .n_in = c->n_in - 1 };
     if (c->in[0]) return hn_im_refuse(c, "sequence lengths in Scan of opset 8 are not supported");
-    HN_TRY(begin_scan(c, &body, &s, c->in + 1, n_in));
-    const int64_t *dirs = hn_im_is(c, "directions", &n_dir);
-    hn_value **in = HN_NEW_N(c->m->scratch, hn_value *, n_in + 1);
-    hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, body->n_output + 1);
-    const hn_dim batch = s.seq[0] && s.seq[0]->type.rank > 1 ? s.seq[0]->type.dim[0] : -1;
-    hn_value **parts =
-        batch > 0 && batch <= 256 ? HN_NEW_N(c->m->scratch, hn_value *, (int64_t)c->n_out * batch + 1) : NULL;
-    if (batch <= 0 || batch > 256)
-        return hn_im_refuse(c, "Scan of opset 8 needs a batch of 1 to 256 that is known before the run");
-    if (!in || !out || !parts) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
-    for (int64_t k = 0; k < batch; k++) {
-        for (int i = 0; i < n_in; i++)
-            in[i] = c->in[1 + i] ? hn_im_gather(c, c->in[1 + i], hn_const_i(c->b, HN_I64, k), 0) : NULL;
-        HN_TRY(c->b->status);
-        s.seq = in + n_in - s.n_seq;
-        HN_TRY(scan_shape(c, &s, NULL, 0, dirs, n_dir));
-        HN_TRY(scan(c, body, in, n_in, &s, out));
-        for (int i = 0; i < c->n_out; i++)
-            parts[i * batch + k] = (size_t)i < body->n_output ? hn_im_unsqueeze(c, out[i], 0) : NULL;
-    }
+    HN_TRY(begin_scan(c, &every.body, &s, every.in, every.n_in));
+    if (!s.seq[0] || s.seq[0]->type.rank < 2)
+        return HN_IM_RAISE(c, HONE_E_MODEL, "the first scanned input has no batch and sequence axes");
+    every.n_seq = s.n_seq;
+    every.dirs = hn_im_is(c, "directions", &every.n_dir);
+    loop_spec l = { .c = c, .body = every.body, .run = run_batch_body, .user = &every, .n_scan = (int)every.body->n_output };
+    hn_value **out = HN_NEW_N(c->m->scratch, hn_value *, l.n_scan + 1);
+    if (!out) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
+    hn_value *trip = hn_reshape(c->b, hn_const_dims(c->b, 1, &s.seq[0]->type.dim[0]), 0, NULL);
+    HN_TRY(build_loop(&l, trip, NULL, out));
     for (int i = 0; i < c->n_out; i++)
-        c->out[i] = hn_im_concat(c, 0, (int)batch, parts + i * batch);
+        c->out[i] = i < l.n_scan ? out[i] : NULL;
     return c->b->status;
 }
 

@@ -358,9 +358,11 @@ hone_status hn_im_on_bernoulli(hn_im_call *c)
 hone_status hn_im_on_multinomial(hn_im_call *c)
 {
     int64_t seed;
+    const int64_t n = hn_im_i(c, "sample_size", 1);
     HN_TRY(seed_of(c, &seed));
+    if (n < 0) return HN_IM_RAISE(c, HONE_E_MODEL, "sample_size is %" PRId64, n);
     const hn_dtype t = hn_im_dtype(c, "dtype", HN_I32);
     return hn_im_ret(c, hn_b1(c->b, HN_OP_multinomial, c->in[0],
-                              HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIM("dim", hn_im_i(c, "sample_size", 1)),
+                              HN_ATTRS_ARG(HN_A_T("dtype", t), HN_A_DIM("dim", n),
                                            HN_A_I("seed", seed))));
 }

@@ -50,7 +50,7 @@ static hone_status scaled(hn_im_call *c, hn_dim d, double scale, double crop, hn
     if (!(scale > 0) || !isfinite(scale)) return HN_IM_RAISE(c, HONE_E_MODEL, "a scale is %g", scale);
     if (hn_dim_is_const(d)) {
         const double n = floor((double)d * crop * scale);
-        if (n > (double)INT32_MAX) return HN_IM_RAISE(c, HONE_E_LIMIT, "the resized extent is %g", n);
+        if (!(n >= 0 && n <= (double)INT32_MAX)) return HN_IM_RAISE(c, HONE_E_LIMIT, "the resized extent is %g", n);
         *ret = (int64_t)n;
         return HONE_OK;
     }
@@ -60,7 +60,7 @@ static hone_status scaled(hn_im_call *c, hn_dim d, double scale, double crop, hn
     }
     for (int64_t q = 2; crop == 1 && q <= 64; q++) { /* p / q in float32 or float64 */
         const double p = round(scale * (double)q);
-        if (p < 1 || fabs(p / (double)q - scale) > 1e-7 * scale) continue;
+        if (p < 1 || p > (double)INT32_MAX || fabs(p / (double)q - scale) > 1e-7 * scale) continue;
         *ret = hn_im_ddiv(c, hn_im_dmul(c, d, (int64_t)p), q);
         return HONE_OK;
     }
@@ -110,7 +110,7 @@ static hone_status by_sizes(hn_im_call *c, const hn_dim *size, int n, const int6
     for (int i = 0; policy && i < n; i++) {
         const int a = (int)axes[i];
         r->scale[a] = one;
-        r->dim[a] = (int64_t)floor(one * (double)x->type.dim[a] + 0.5);
+        r->dim[a] = hn_f64_to_i64(floor(one * (double)x->type.dim[a] + 0.5));
     }
     return HONE_OK;
 }
@@ -332,7 +332,7 @@ hone_status hn_im_on_depth_to_space(hn_im_call *c)
 static hone_status space_to_depth_crd(hn_im_call *c, int64_t k)
 {
     hn_value *x = c->in[0];
-    if (x->type.rank != 4 || k < 1)
+    if (x->type.rank != 4 || k < 1 || k > 1 << 15)
         return HN_IM_RAISE(c, HONE_E_SHAPE, "rank %d with block %" PRId64, x->type.rank, k);
     const hn_dim *d = x->type.dim;
     const hn_dim h = hn_im_ddiv(c, d[2], k), w = hn_im_ddiv(c, d[3], k);

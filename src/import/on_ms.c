@@ -344,8 +344,8 @@ hone_status hn_im_on_ms_matmul_nbits(hn_im_call *c)
     hn_im_ignore(c, "accuracy_level");
     const hn_dtype t = bits == 2 ? HN_U2 : bits == 4 ? HN_U4 : bits == 8 ? HN_U8 : HN_NONE;
     if (t == HN_NONE) return hn_im_refuse(c, "weights of %" PRId64 " bits are not supported", bits);
-    if (k < 1 || n < 1 || block < 8 || block > 1 << 20)
-        return HN_IM_RAISE(c, HONE_E_MODEL, "K, N or block_size is missing");
+    if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || block < 8 || block > 1 << 20)
+        return HN_IM_RAISE(c, HONE_E_MODEL, "K, N or block_size is missing or out of range");
     const int64_t blocks = (k + block - 1) / block;
     hn_value *w = recast_const(c, c->in[1], t, 2, (hn_dim[]){ n, blocks * block });
     HN_TRY(c->dg->code);

@@ -75,7 +75,7 @@ hone_status hn_im_on_mel_weights(hn_im_call *c)
         v[i] = number(c, i);
         if (!isfinite(v[i])) return hn_im_refuse(c, "operands that only a run shows are not supported");
     }
-    const int64_t n_mel = (int64_t)v[0], dft = (int64_t)v[1], n_bin = dft / 2 + 1;
+    const int64_t n_mel = hn_f64_to_i64(v[0]), dft = hn_f64_to_i64(v[1]), n_bin = dft / 2 + 1;
     if (n_mel < 1 || dft < 1 || n_mel > 1 << 16 || dft > 1 << 20)
         return HN_IM_RAISE(c, HONE_E_MODEL, "%" PRId64 " mel bins of %" PRId64 " points", n_mel, dft);
     double *w = HN_NEW_N(c->m->scratch, double, n_bin *n_mel);
@@ -85,7 +85,7 @@ hone_status hn_im_on_mel_weights(hn_im_call *c)
                  step = (hi - lo) / (double)(n_mel + 2);
     for (int64_t i = 0; i < n_mel + 2; i++) {
         const double hertz = 700 * (pow(10, ((double)i * step + lo) / 2595) - 1);
-        at[i] = (int64_t)((double)(dft + 1) * hertz / (double)(int64_t)v[2]);
+        at[i] = hn_f64_to_i64((double)(dft + 1) * hertz / trunc(v[2]));
         if (at[i] < 0 || at[i] >= n_bin)
             return HN_IM_RAISE(c, HONE_E_MODEL, "mel bin %" PRId64 " lies outside the spectrum", i);
     }

@@ -80,7 +80,7 @@ hone_status hn_im_on_one_hot(hn_im_call *c)
     if (depth && hn_dtype_is_float(depth->type.dtype)) depth = hn_cast(c->b, depth, HN_I64);
     if (depth && depth->def && !depth->content) { /* a float constant's cast is folded only later */
         double d;
-        if (hn_const_scalar(c->in[1], &d)) depth = hn_const_i(c->b, HN_I64, (int64_t)d);
+        if (hn_const_scalar(c->in[1], &d)) depth = hn_const_i(c->b, HN_I64, hn_f64_to_i64(d));
     }
     HN_TRY(c->b->status);
     const hn_dim d = hn_im_dim(c, depth, 0);
@@ -198,14 +198,18 @@ static bool whole(hn_im_call *c, hn_value *v, hn_dim *ret)
            hn_im_known_dim(c, from, 0, ret);
 }
 
+/* Of numbers that are known. */
+static hone_status fixed_range(hn_im_call *c, double start, double limit, double delta, hn_dim *ret)
+{
+    const double n = ceil((limit - start) / delta);
+    if (n >= 0x1p62) return HN_IM_RAISE(c, HONE_E_SHAPE, "from %g to %g by %g are too many elements", start, limit, delta);
+    *ret = n > 0 ? (int64_t)n : 0;
+    return HONE_OK;
+}
+
 static hn_dim range_count(hn_im_call *c, hn_value *start, hn_value *limit, hn_value *delta)
 {
     hn_symtab *t = hn_im_syms(c);
-    const double a = number(start), b = number(limit), d = number(delta);
-    if (isfinite(a) && isfinite(b) && isfinite(d) && d != 0) {
-        const double n = ceil((b - a) / d);
-        return n > 0 ? (int64_t)n : 0;
-    }
     hn_dim x[3];
     int64_t by;
     if (whole(c, start, &x[0]) && whole(c, limit, &x[1]) && whole(c, delta, &x[2]) &&
@@ -231,7 +235,12 @@ hone_status hn_im_on_range(hn_im_call *c)
         if (in[i]->type.rank) in[i] = hn_reshape(c->b, in[i], 0, NULL);
     }
     HN_TRY(c->b->status);
-    const hn_dim n = range_count(c, in[0], in[1], in[2]);
+    const double start = number(in[0]), limit = number(in[1]), delta = number(in[2]);
+    hn_dim n = 0;
+    if (isfinite(start) && isfinite(limit) && isfinite(delta) && delta != 0)
+        HN_TRY(fixed_range(c, start, limit, delta, &n));
+    else
+        n = range_count(c, in[0], in[1], in[2]);
     return hn_im_ret(c, hn_b2(c->b, HN_OP_range, in[0], in[2], HN_ATTRS_ARG(HN_A_DIM("dim", n))));
 }
 

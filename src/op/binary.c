@@ -397,13 +397,6 @@ static int64_t ipow(hn_dtype te, int64_t base, int64_t e)
     return (int64_t)r;
 }
 
-static int64_t truncated(double v)
-{
-    if (isnan(v)) return 0;
-    if (v >= 0x1p63) return INT64_MAX;
-    return v <= -0x1p63 ? INT64_MIN : (int64_t)v;
-}
-
 static hone_status ref_pow(const hn_call *c, const hn_view *in, hn_view *out, hn_diag *dg)
 {
     const hn_dtype tb = in[0].type.dtype, te = in[1].type.dtype;
@@ -419,7 +412,7 @@ static hone_status ref_pow(const hn_call *c, const hn_view *in, hn_view *out, hn
             if (fb)
                 out[0].f[o] = pow(in[0].f[p], e);
             else if (fe)
-                out[0].i[o] = truncated(pow(hn_op_to_f(tb, in[0].i[p]), e));
+                out[0].i[o] = hn_f64_to_i64(pow(hn_op_to_f(tb, in[0].i[p]), e));
             else
                 out[0].i[o] = ipow(te, in[0].i[p], in[1].i[q]);
         }

@@ -29,7 +29,7 @@ static int64_t float_to_int(hn_dtype to, double v)
     if (isnan(v)) return 0;
     switch (to) {
     case HN_I64:
-        return saturated(v, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
+        return hn_f64_to_i64(v);
     case HN_I32:
         return saturated(v, INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX);
     case HN_U32:

@@ -150,7 +150,7 @@ hn_value *x_iota(hn_builder *b, hn_dtype t, int rank, int axis, hn_dim n)
 
 hn_value *x_full(hn_builder *b, hn_dtype t, int rank, const hn_dim *dim, double v)
 {
-    hn_value *k = hn_dtype_is_float(t) ? hn_const_f(b, t, v) : hn_const_i(b, t, (int64_t)v);
+    hn_value *k = hn_dtype_is_float(t) ? hn_const_f(b, t, v) : hn_const_i(b, t, hn_f64_to_i64(v));
     return hn_broadcast_to(b, k, rank, dim);
 }
 

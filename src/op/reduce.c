@@ -203,11 +203,6 @@ static double result_f(hn_op op, const acc *a)
     }
 }
 
-static int64_t truncated(double v)
-{
-    return isnan(v) ? 0 : v >= 0x1p63 ? INT64_MAX : v <= -0x1p63 ? INT64_MIN : (int64_t)v;
-}
-
 static int64_t result_i(hn_op op, hn_dtype t, const acc *a)
 {
     switch (op) {
@@ -215,11 +210,11 @@ static int64_t result_i(hn_op op, hn_dtype t, const acc *a)
         if (a->n == 0) return 0;
         return t == HN_U64 ? (int64_t)((uint64_t)a->i / (uint64_t)a->n) : a->i / a->n;
     case HN_OP_reduce_l2:
-        return truncated(sqrt(a->f));
+        return hn_f64_to_i64(sqrt(a->f));
     case HN_OP_reduce_log_sum:
-        return truncated(log(a->f));
+        return hn_f64_to_i64(log(a->f));
     case HN_OP_reduce_log_sum_exp:
-        return truncated(a->top + log(a->f));
+        return hn_f64_to_i64(a->top + log(a->f));
     default:
         return a->i;
     }

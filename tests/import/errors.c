@@ -89,6 +89,39 @@ TEST(extents_that_nothing_can_count_are_refused)
     import_bad(t, &g, 13, NULL, HONE_E_LIMIT, "more elements than 64 bits count");
 }
 
+/* Numbers of the file that would be extents, were they not negative or beyond all counting. */
+TEST(numbers_that_are_no_extents_are_refused)
+{
+    static const struct {
+        const char *domain, *op, *in, *attrs;
+        hone_status want;
+        const char *part;
+    } row[] = {
+        { "", "Conv", "x,w", "kernel_shape=is:-16", HONE_E_MODEL, "the entry -16" },
+        { "", "ConvTranspose", "x,w", "kernel_shape=is:-9223372036854775807", HONE_E_MODEL, "the entry -9223372036854775807" },
+        { "", "Range", "zero,huge,one", "", HONE_E_SHAPE, "too many elements" },
+        { "", "Multinomial", "m", "sample_size=i:-3", HONE_E_MODEL, "sample_size is -3" },
+        { "", "Resize", "x,roi,scales", "coordinate_transformation_mode=s:tf_crop_and_resize", HONE_E_LIMIT, "extent is -2" },
+        { "com.microsoft", "MatMulNBits", "m,codes,scales", "K=i:9223372036854775807 N=i:2 block_size=i:16", HONE_E_MODEL, "out of range" },
+    };
+    for (int k = 0; k < HN_COUNT(row); k++) {
+        hn_str g = { 0 };
+        hn_test_note("%s", row[k].op);
+        g_input(&g, "x", F32, "1,1,4");
+        g_input(&g, "w", F32, "1,1,open");
+        g_input(&g, "m", F32, "2,3");
+        g_input(&g, "codes", U8, "2,1,8");
+        g_floats(&g, "zero", "", "0");
+        g_floats(&g, "one", "", "1e-20");
+        g_floats(&g, "huge", "", "1e20");
+        g_floats(&g, "roi", "6", "0,0,1,1,1,0.5");
+        g_floats(&g, "scales", "3", "1,1,1");
+        g_node_in(&g, row[k].domain, row[k].op, row[k].in, "y", row[k].attrs);
+        g_output(&g, "y", 0, NULL);
+        import_bad(t, &g, 17, NULL, row[k].want, row[k].part);
+    }
+}
+
 /* One node with more operands than any kernel takes, and the limit on them. */
 TEST(huge_counts)
 {

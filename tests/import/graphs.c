@@ -358,7 +358,35 @@ TEST(a_function_that_calls_itself_is_refused)
     m_model(&m, &g, 13);
     function_node(&f, "mine", "Again", "a", "b", "");
     function(&m, "Again", &f, NULL);
-    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg,
-              "deeper than");
+    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_MODEL, &dg,
+              "calls itself");
     hn_str_done(&m);
+}
+
+/* n functions, each calling the next so many times. */
+static void chain(hn_test *t, int n, int times, const char *part)
+{
+    hn_str m = { 0 }, g = { 0 }, f = { 0 };
+    hn_graph *r = NULL;
+    hn_diag dg = { 0 };
+    g_input(&g, "x", F32, "2");
+    g_node_in(&g, "mine", "F0", "x", "y", "");
+    g_output(&g, "y", F32, NULL);
+    m_model(&m, &g, 13);
+    for (int i = 0; i < n; i++) {
+        char name[16], next[16];
+        snprintf(name, sizeof name, "F%d", i);
+        snprintf(next, sizeof next, "F%d", i + 1);
+        for (int k = 0; k < times; k++)
+            function_node(&f, i + 1 < n ? "mine" : "", i + 1 < n ? next : "Neg", "a", k ? "c" : "b", "");
+        function(&m, name, &f, NULL);
+    }
+    CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg, part);
+    hn_str_done(&m);
+}
+
+TEST(functions_that_spell_out_to_too_much_are_refused)
+{
+    chain(t, 70, 1, "deeper than 64 levels");
+    chain(t, 40, 2, "nodes once they are spelled out");
 }

@@ -454,6 +454,43 @@ TEST(scan_backwards_along_an_inner_axis)
     expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(1, 2, 3, 10, 20, 30)), 6, ROW(3, 5, 6, 30, 50, 60));
 }
 
+/* Per sample of [batch,3,1]: the sum from a start, then its prefixes from the end. repeats: along the batch, seen by the run alone. */
+static const hn_graph *scan8(hn_test *t, bool repeats)
+{
+    hn_str g = { 0 }, body = { 0 }, more = { 0 };
+    g_input(&body, "s", F32, "1");
+    g_input(&body, "c", F32, "1");
+    g_node(&body, "Add", "s,c", "s2", "");
+    g_node(&body, "Identity", "s2", "o", "");
+    g_output(&body, "s2", F32, NULL);
+    g_output(&body, "o", F32, NULL);
+    a_graph(&more, "body", &body);
+    g_input(&g, "start", F32, "2,1");
+    g_input(&g, "x", F32, "2,3,1");
+    if (repeats) {
+        g_input(&g, "times", F32, "3");
+        g_node(&g, "Cast", "times", "each", "to=i:7");
+        g_node(&g, "Tile", "x,each", "seq", "");
+        g_node(&g, "Slice", "each", "two", "starts=is:0 ends=is:2");
+        g_node(&g, "Tile", "start,two", "s0", "");
+    }
+    g_node_named(&g, NULL, "Scan", repeats ? ",s0,seq" : ",start,x", "last,all", "num_scan_inputs=i:1 directions=is:1", &more);
+    g_node(&g, "Squeeze", "all", "flat", "axes=is:2");
+    g_node(&g, "Concat", "last,flat", "y", "axis=i:1");
+    g_output(&g, "y", F32, NULL);
+    return import_ok(t, &g, 8, NULL);
+}
+
+TEST(scan_of_opset_8_over_a_batch)
+{
+    const double x[] = { 1, 2, 3, 10, 20, 30 }, start[] = { 0, 5 }, once[] = { 1, 1, 1 }, twice[] = { 2, 1, 1 };
+    const double want[] = { 6, 3, 5, 6, 65, 35, 55, 65, 6, 3, 5, 6, 65, 35, 55, 65 };
+    expect(t, scan8(t, false), ROWS(start, x), 8, want);
+    const hn_graph *open = scan8(t, true);
+    expect(t, open, ROWS(start, x, once), 8, want);
+    expect(t, open, ROWS(start, x, twice), 16, want);
+}
+
 TEST(batch_first_recurrence_is_the_other_transposed)
 {
     int n0, n1;
