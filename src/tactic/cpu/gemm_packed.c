@@ -407,7 +407,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
                   g.unroll * nr);
     g.ahead.on &= p[P_AHEAD] != 0;
     if (g.pack) g.scratch = hn_kb_scratch(b, "a", HN_F32, hn_kext_const(mc * g.s.k));
-    g.totals = hn_totals_new(b, g.mr * g.nv, g.lanes, g.s.k);
+    g.totals = hn_totals_new(b, g.mr * g.nv, g.lanes, g.s.k, HN_TOTALS_BLOCK);
     tiles(&g, mc, p[P_TILES]);
     hn_kb_end(b);
     return hn_lower_finish_whole(l, ret, dg);

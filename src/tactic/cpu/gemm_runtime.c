@@ -382,7 +382,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     shape_of(r, &g.s);
     g.a = hn_lower_in(l, hn_region_operand(r, g.s.a));
     g.bb = hn_lower_in(l, hn_region_operand(r, g.s.b));
-    g.totals = hn_totals_new(b, g.mr * g.nv, g.lanes, hn_region_opt(r, g.s.k));
+    g.totals = hn_totals_new(b, g.mr * g.nv, g.lanes, hn_region_opt(r, g.s.k), HN_TOTALS_BLOCK);
     tiles(&g, row_block(&g.s, t, p));
     return hn_lower_finish_whole(l, ret, dg);
 }

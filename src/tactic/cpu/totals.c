@@ -1,9 +1,9 @@
 #include "tactic/cpu/totals.h"
 
-hn_totals hn_totals_new(hn_kb *b, int n, int lanes, int64_t depth)
+hn_totals hn_totals_new(hn_kb *b, int n, int lanes, int64_t depth, int64_t block)
 {
-    hn_totals t = { .b = b, .buf = -1, .lanes = lanes };
-    if (depth >= 2 * HN_TOTALS_BLOCK) t.buf = hn_kb_scratch(b, "total", HN_F32, hn_kext_const((int64_t)n * lanes));
+    hn_totals t = { .b = b, .buf = -1, .lanes = lanes, .block = block };
+    if (depth >= 2 * block) t.buf = hn_kb_scratch(b, "total", HN_F32, hn_kext_const((int64_t)n * lanes));
     return t;
 }
 

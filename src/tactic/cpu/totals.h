@@ -13,10 +13,11 @@ typedef struct hn_totals {
     hn_kb *b;
     int buf; /* scratch; -1: the sum is too short to be cut */
     int lanes;
+    int64_t block; /* steps of a sum */
 } hn_totals;
 
-/** Totals for at most n vectors of sums over about `depth` steps; declares the scratch. */
-hn_totals hn_totals_new(hn_kb *b, int n, int lanes, int64_t depth);
+/** Totals for at most n vectors of sums over about `depth` steps, cut where there are two blocks or more; declares the scratch. */
+hn_totals hn_totals_new(hn_kb *b, int n, int lanes, int64_t depth, int64_t block);
 /** All totals are zero. */
 void hn_totals_clear(const hn_totals *t, int n);
 /** A block is done: its sums go to the totals and are zero again. */
