@@ -34,7 +34,8 @@ RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 # Floats that are sizes, not data: operands by op and position.
 SIZES = {"Resize": (1, 2), "Upsample": (1,), "NonMaxSuppression": (0, 1, 2, 3, 4), "RoiAlign": (1,), "MaxRoiPool": (1,), "Range": (0, 1, 2),
          "QuantizeLinear": (1,), "DequantizeLinear": (1,), "Dropout": (1,), "Pad": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4)}
-BEGIN, END = "<!-- numbers: accuracy.py --write-docs -->", "<!-- end numbers -->"
+BLOCKS = {False: ("<!-- numbers: accuracy.py --write-docs -->", "<!-- end numbers -->"),
+          True: ("<!-- numbers of models: accuracy.py --models --write-docs -->", "<!-- end numbers of models -->")}
 
 
 class Skip(Exception):
@@ -181,9 +182,29 @@ def ratios(results):
     return [o / t for c in results["passed"] + results["failed"] for o, t, h in c.get("outputs", {}).values() if t > h]
 
 
+def judged(results):
+    return results["passed"] + [c for c in results["failed"] if "outputs" in c]
+
+
+def worst_of(case):
+    """Errors of the output nearest to its bound: ours, ONNX Runtime's, half a place."""
+    return max(case["outputs"].values(), key=lambda e: e[0] / max(FACTOR * e[1], e[2]) if max(e) > 0 else 0)
+
+
+def table_of_models(results):
+    """Lines for docs/conformance.md."""
+    failed = f", {len(results['failed'])} do not" if results["failed"] else ""
+    lines = [f"{len(results['passed'])} real models pass{failed}; without an output in float32: {len(results['skipped'])}.", "",
+             "| model | output nearest to the bound | ONNX Runtime's | half a place |", "|---|---|---|---|"]
+    for c in judged(results):
+        o, t, h = worst_of(c)
+        lines.append(f"| {c['case'].removeprefix('models/')} | {o:.1e} | {t:.1e} | {h:.1e} |")
+    return lines
+
+
 def table(results):
     """Lines for docs/conformance.md."""
-    done = results["passed"] + [c for c in results["failed"] if "outputs" in c]
+    done = judged(results)
     rounding = sum(all(o <= h for o, _, h in c["outputs"].values()) for c in done)
     r = np.array(ratios(results))
     why = collections.Counter(re.sub(r":.*", "", s["reason"]) for s in results["skipped"])
@@ -193,16 +214,20 @@ def table(results):
     worst = sorted(done, key=lambda c: -c["worst"])[:8]
     lines += ["| nearest to the bound | ours | ONNX Runtime's | half a place |", "|---|---|---|---|"]
     for c in worst:
-        o, t, h = max(c["outputs"].values(), key=lambda e: e[0] / max(FACTOR * e[1], e[2]) if max(e) > 0 else 0)
+        o, t, h = worst_of(c)
         lines.append(f"| {c['case']} | {o:.1e} | {t:.1e} | {h:.1e} |")
     return lines
 
 
-def write_docs(results):
+def write_docs(results, of_models):
+    begin, end = BLOCKS[of_models]
     text = conformance.DOCS.read_text()
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    conformance.DOCS.write_text(head + BEGIN + "\n\n" + "\n".join(table(results)) + "\n\n" + END + tail)
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"error: {conformance.DOCS.name} has no block for numbers")
+    lines = table_of_models(results) if of_models else table(results)
+    conformance.DOCS.write_text(head + begin + "\n\n" + "\n".join(lines) + "\n\n" + end + tail)
 
 
 def main():
@@ -246,7 +271,7 @@ def main():
         text = "; ".join(f"{n}: {o:.2e}, ONNX Runtime {t:.2e}, half a place {h:.2e}" for n, (o, t, h) in c.get("outputs", {}).items())
         print(f"      {c['case']}: {c['reason']} {text}")
     if args.write_docs:
-        write_docs(results)
+        write_docs(results, args.models)
     print(f"numbers: {len(results['passed'])} passed, {len(results['failed'])} failed, {len(results['skipped'])} skipped")
     return 1 if results["failed"] else 0
 

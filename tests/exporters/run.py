@@ -86,13 +86,17 @@ def export(net, wanted, force):
 
 
 # ---- checking ----
-def check_variant(net, variant):
+def check_variant(net, variant, before):
+    """before: {variant: result} of the net's files so far."""
     refused = CACHE / net.name / f"{variant}.refused"
     if refused.exists():
         return {"verdict": "skip", "reason": f"exporter: {refused.read_text().strip()}"}
     work = WORK / net.name / variant
     try:
         if variant in check.STEPPED:
+            of = before.get(check.STEPPED[variant], {})
+            if of.get("verdict") == "skip":
+                return {k: of[k] for k in ("verdict", "reason", "refused") if k in of}
             return check.check_steps(net, check.stepped(net, variant), work)
         return check.check_file(net, variant, file_of(net, variant), work)
     except Exception as e: # one file must not end the run
@@ -121,13 +125,12 @@ def export_net(net, args):
 
 
 def check_net(net, args):
-    out = []
+    out = {}
     for v in files_of(net, args):
-        r = {"net": net.name, "library": net.library, "variant": v, "hone": build_id(), **check_variant(net, v)}
+        r = out[v] = {"net": net.name, "library": net.library, "variant": v, "hone": build_id(), **check_variant(net, v, out)}
         numbers = " ".join(f"{k} {r[k]:.1e}" for k in ("err", "ort", "apart", "moves") if k in r)
         print(f"{r['verdict']:4}  {net.name + ' ' + v:36} {numbers} {r['reason']}{'; ONNX Runtime: ' + r['refused'] if 'refused' in r else ''}", flush=True)
-        out.append(r)
-    return out
+    return list(out.values())
 
 
 def run_all(chosen, args):
@@ -187,7 +190,8 @@ def keep(results):
 def report(results, write_docs):
     everything = keep(results)
     if write_docs:
-        table.write(everything, ROOT / "docs" / "conformance.md")
+        import nets
+        table.write(everything, ROOT / "docs" / "conformance.md", list(nets.load()))
     count = {v: sum(r["verdict"] == v for r in results) for v in ("ok", "FAIL", "skip")}
     for r in results:
         if r["verdict"] == "FAIL":

@@ -112,6 +112,29 @@ TEST(resizes)
     hn_check_bugs(t, rows, HN_COUNT(rows));
 }
 
+/* ONNX's reference clamps the place of a sample too; PyTorch and ONNX Runtime only what its taps read, which these values are. */
+TEST(cubic_samples_at_a_border)
+{
+#define CUBIC_SAMPLES \
+    "1,7,2,9,4,3,8,5,6,0,2,7,3,1,9,4,8,2,6,2,5,7,1,9|-0.95,-0.9,1.3,0.2,-1.7,1.6,0.1,-2.5,0.97,0.93"
+    static const hn_bug rows[] = {
+        { "own: border", 16,
+          "in x f32 1,1,4,6; in g f32 1,1,5,2; node GridSample x,g y mode=s:bicubic padding_mode=s:border align_corners=i:0; out y",
+          CUBIC_SAMPLES, "-0.547234,2.01175,6,8.128,10.7962" },
+        { "own: border, corners aligned", 16,
+          "in x f32 1,1,4,6; in g f32 1,1,5,2; node GridSample x,g y mode=s:bicubic padding_mode=s:border align_corners=i:1; out y",
+          CUBIC_SAMPLES, "2.515348,2.118937,6.02025,7.765625,7.933699" },
+        { "own: reflection", 16,
+          "in x f32 1,1,4,6; in g f32 1,1,5,2; node GridSample x,g y mode=s:bicubic padding_mode=s:reflection align_corners=i:0; out y",
+          CUBIC_SAMPLES, "-1.368111,4.627388,5.493502,6.34825,12.099903" },
+        { "own: reflection, corners aligned", 16,
+          "in x f32 1,1,4,6; in g f32 1,1,5,2; node GridSample x,g y mode=s:bicubic padding_mode=s:reflection align_corners=i:1; out y",
+          CUBIC_SAMPLES, "1.628163,6.694031,7.399938,5.993988,8.684961" },
+    };
+#undef CUBIC_SAMPLES
+    hn_check_bugs(t, rows, HN_COUNT(rows));
+}
+
 TEST(pads)
 {
     static const hn_bug rows[] = {
