@@ -48,7 +48,7 @@ static void put_libraries(hn_json *j)
     static const struct {
         const char *key;
         hn_library which;
-    } all[] = { { "cublaslt", HN_LIB_CUBLASLT } };
+    } all[] = { { "cublaslt", HN_LIB_CUBLASLT }, { "cudnn", HN_LIB_CUDNN } };
     hn_device *d;
     if (hn_device_cuda(&d, NULL) != HONE_OK) return;
     for (int i = 0; i < HN_COUNT(all); i++) {

@@ -205,7 +205,8 @@ TEST(every_tunable_knob_changes_an_engine)
 }
 
 /* Knobs of GPUs have graphs of their own in tests/cuda. */
-static const char *const of_gpus[] = { "tactic:cublaslt", "tactic:matrix_units", "plan:early", "plan:streams", "layout:columns", "gemm:lines" };
+static const char *const of_gpus[] = { "tactic:cublaslt", "tactic:cudnn", "tactic:matrix_units", "plan:early", "plan:streams", "layout:columns",
+                                       "gemm:lines" };
 
 TEST(every_tunable_knob_has_a_graph)
 {

@@ -16,7 +16,7 @@ static const cuda_library *library_of(uint32_t which)
 {
     switch ((hn_library)which) {
     case HN_LIB_CUBLASLT: return &hn_cuda_lt;
-    case HN_LIB_CUDNN:
+    case HN_LIB_CUDNN: return &hn_cuda_dnn;
     case HN_LIB_NONE:
     case HN_LIB_COUNT: break;
     }
@@ -105,7 +105,7 @@ hone_status hn_cuda_call_run(cuda_device *d, cuda_call *c, void *const *buf, cu_
 hone_status hn_cuda_call_choose(hn_device *hd, hn_libcall *c, hn_diag *dg)
 {
     cuda_device *d = hn_cuda_of(hd);
-    const cuda_library *lib;
+    const cuda_library *lib = NULL;
 
     HN_TRY(hn_cuda_enter(d, dg));
     HN_TRY(check(c, dg));
@@ -116,7 +116,7 @@ hone_status hn_cuda_call_choose(hn_device *hd, hn_libcall *c, hn_diag *dg)
 hone_status hn_cuda_library(hn_device *hd, hn_library which, hn_str *ret_version, hn_diag *dg)
 {
     cuda_device *d = hn_cuda_of(hd);
-    const cuda_library *lib;
+    const cuda_library *lib = NULL;
     char text[32];
 
     HN_TRY(hn_cuda_enter(d, dg));

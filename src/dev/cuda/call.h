@@ -22,7 +22,7 @@ typedef struct cuda_library {
     hone_status (*run)(cuda_device *d, void *state, const hn_libcall *c, void *const *buf, cu_stream *s, hn_diag *dg);
 } cuda_library;
 
-extern const cuda_library hn_cuda_lt;
+extern const cuda_library hn_cuda_lt, hn_cuda_dnn;
 
 hone_status hn_cuda_call_make(cuda_device *d, const void *bytes, size_t n, cuda_call **ret, hn_diag *dg);
 void hn_cuda_call_drop(cuda_device *d, cuda_call *c); /* NULL is fine */

@@ -2,19 +2,6 @@
 #include "tactic/cpu/loops.h"
 #include "tactic/lib/lib.h"
 
-/* Channels lie densest, pixels behind one another. */
-static bool rows_of_channels(const hn_value *v)
-{
-    int64_t pixels = 1;
-    for (int a = 2; a < v->type.rank; a++)
-        pixels *= v->type.dim[a];
-    if (hn_layout_is_plain(&v->layout)) return pixels == 1;
-    if (v->layout.n != v->type.rank || v->layout.at[v->layout.n - 1].axis != 1) return false;
-    for (int i = 0; i < v->layout.n - 1; i++)
-        if (v->layout.at[i].block || v->layout.at[i].axis != (i ? i + 1 : 0)) return false;
-    return v->layout.at[v->layout.n - 1].block == 0;
-}
-
 /* One tap, at every place, without padding. */
 static bool is_product(const hn_node *n)
 {
@@ -50,7 +37,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!hn_lib_is_fixed(x) || !hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
     if (!is_product(n)) return HN_FIT_SHAPE;
     if (hn_region_operand(r, x) < 0 || hn_region_operand(r, w) < 0 || (bias && hn_region_operand(r, bias) < 0)) return HN_FIT_LAYOUT;
-    if (!rows_of_channels(x) || !rows_of_channels(y) || !hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
+    if (!hn_lib_rows_of_channels(x) || !hn_lib_rows_of_channels(y) || !hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
     return hn_lib_conv_product(r, /* fill= */ false).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 

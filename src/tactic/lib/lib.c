@@ -21,6 +21,18 @@ int64_t hn_lib_elems(const hn_value *v)
     return n;
 }
 
+bool hn_lib_rows_of_channels(const hn_value *v)
+{
+    int64_t pixels = 1;
+    for (int a = 2; a < v->type.rank; a++)
+        pixels *= v->type.dim[a];
+    if (hn_layout_is_plain(&v->layout)) return pixels == 1;
+    if (v->layout.n != v->type.rank || v->layout.at[v->layout.n - 1].axis != 1) return false;
+    for (int i = 0; i < v->layout.n - 1; i++)
+        if (v->layout.at[i].block || v->layout.at[i].axis != (i ? i + 1 : 0)) return false;
+    return v->layout.at[v->layout.n - 1].block == 0;
+}
+
 /* ---- what the library does itself ---- */
 /* The only node that reads v; NULL where there are others, or v is a result. */
 static hn_node *only_reader(const hn_value *v)

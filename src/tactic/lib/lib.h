@@ -18,6 +18,8 @@ typedef struct hn_lib_fused {
 void hn_lib_match(const hn_region *r, uint32_t can, int bias_axis, const hn_value *bias, hn_lib_fused *ret);
 /** All extents of the value are known. */
 bool hn_lib_is_fixed(const hn_value *v);
+/** An image: channels lie densest, pixels behind one another. */
+bool hn_lib_rows_of_channels(const hn_value *v);
 /** Elements of a value with known extents. */
 int64_t hn_lib_elems(const hn_value *v);
 /**

@@ -1,0 +1,176 @@
+/* Convolutions by cuDNN, of images with their channels last and constant weights. With a bias the library also adds a tensor and does
+ * relu: those chains are what it has ready-made kernels for. Whatever else is fused, a kernel behind the call does. */
+#include <math.h>
+#include <string.h>
+
+#include "tactic/cpu/loops.h"
+#include "tactic/lib/lib.h"
+
+enum { ALGO, WORKSPACE = 64 << 20, PROPOSALS = 8 };
+enum { IMAGE_RANK = 4 };
+
+/* ---- what the call is to do ---- */
+static void fused_by_call(const hn_region *r, hn_lib_fused *ret)
+{
+    const uint32_t sums = r->exact ? HN_CALL_BIAS : HN_CALL_BIAS | HN_CALL_ADD; /* an addend goes before the bias, whatever the model says */
+
+    hn_lib_match(r, sums | HN_CALL_RELU, /* bias_axis= */ 1, hn_in(r->root, 2), ret);
+    if (!(ret->flags & HN_CALL_BIAS)) hn_lib_match(r, /* can= */ 0, 1, NULL, ret);
+}
+
+/* Extents and strides of an image, channels densest; one without rows has one. */
+static void image_of(const hn_value *v, int64_t *ret, int64_t *ret_stride)
+{
+    const int first = IMAGE_RANK - v->type.rank;
+
+    ret[2] = 1;
+    for (int a = 0; a < v->type.rank; a++) ret[a < 2 ? a : a + first] = v->type.dim[a];
+    ret_stride[1] = 1;
+    ret_stride[3] = ret[1];
+    ret_stride[2] = ret[3] * ret_stride[3];
+    ret_stride[0] = ret[2] * ret_stride[2];
+}
+
+static void spatial_of(const hn_node *n, const char *name, int64_t dflt, int64_t *ret)
+{
+    const int first = IMAGE_RANK - hn_in(n, 0)->type.rank;
+    int have;
+    const int64_t *list = hn_attr_is(n, name, &have);
+
+    for (int s = 0; s < 2; s++) ret[s] = s >= first && s - first < have ? list[s - first] : dflt;
+}
+
+static hn_libcall_conv conv_of(const hn_node *n)
+{
+    hn_libcall_conv c = { .group = hn_attr_i(n, "group") };
+
+    image_of(hn_in(n, 0), c.x, c.x_stride);
+    image_of(hn_in(n, 1), c.w, c.w_stride);
+    image_of(n->out[0], c.y, c.y_stride);
+    spatial_of(n, "stride", 1, c.stride);
+    spatial_of(n, "dilation", 1, c.dilation);
+    spatial_of(n, "pad_begin", 0, c.before);
+    spatial_of(n, "pad_end", 0, c.after);
+    return c;
+}
+
+static int64_t taps_of(const hn_value *w)
+{
+    int64_t n = 1;
+    for (int a = 2; a < w->type.rank; a++) n *= w->type.dim[a];
+    return n;
+}
+
+/* ---- whether ---- */
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    const hn_node *n = r->root;
+    if (n->op != HN_OP_conv) return HN_FIT_OP;
+    const hn_value *x = hn_in(n, 0), *w = hn_in(n, 1), *bias = hn_in(n, 2), *y = n->out[0];
+    if (!hn_lib_product_type(y->type.dtype) || x->type.dtype != y->type.dtype || w->type.dtype != y->type.dtype) return HN_FIT_DTYPE;
+    if (!hn_lib_is_fixed(x) || !hn_lib_is_fixed(w) || !hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
+    if (x->type.rank < 3 || x->type.rank > IMAGE_RANK) return HN_FIT_SHAPE;
+    if (hn_region_operand(r, x) < 0 || hn_region_operand(r, w) < 0 || (bias && hn_region_operand(r, bias) < 0)) return HN_FIT_LAYOUT;
+    if (!r->data[hn_region_operand(r, w)]) return HN_FIT_NOT_CONST;
+    if (!hn_lib_rows_of_channels(x) || !hn_lib_rows_of_channels(y) || !hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
+    hn_lib_fused f;
+    fused_by_call(r, &f);
+    return f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
+}
+
+static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
+{
+    return hn_lib_fit_tf32(r, fits(r, t));
+}
+
+static void space(const hn_region *r, const hn_target *t, hn_space *ret)
+{
+    (void)r, (void)t;
+    hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
+}
+
+/* As products of cuBLASLt are predicted, with what an implicit product adds: a step of its sum takes so long however few there are,
+ * and a call so long however small it is. Groups waste the matrix units. */
+static double cost(const hn_region *r, const hn_target *t, const int64_t *p, double speed)
+{
+    enum { TILE = 128, STEP_CHANNELS = 64, NS_STEP = 260, NS_CALL = 4500, FEW = 64 /* columns of a group: fewer are padding */ };
+    const hn_value *w = hn_in(r->root, 1), *y = r->root->out[0];
+    const double groups = (double)hn_attr_i(r->root, "group"), columns = (double)w->type.dim[0] / groups;
+    const double pixels = (double)hn_lib_elems(y) / (double)w->type.dim[0], depth = (double)w->type.dim[1] * (double)taps_of(w);
+    const double tiles = ceil(pixels / TILE) * ceil(columns / TILE) * groups, rate = t->peak_gflops * speed * fmin(1, tiles / t->n_core);
+    const double bytes = (double)hn_dtype_bytes(y->type.dtype, hn_lib_elems(y)), moving = t->bandwidth_gbs * 0.7;
+    hn_lib_fused f;
+    hn_work work;
+
+    fused_by_call(r, &f);
+    hn_region_work(r, &work);
+    const double math = fmax(1, FEW / columns) * work.flops / rate, steps = ceil(depth / STEP_CHANNELS) * NS_STEP * t->n_core;
+    const double call = fmax(fmax(math, steps), work.bytes / moving) + NS_CALL * t->n_core;
+    return call * (1 + 0.1 * (double)p[ALGO]) + (f.whole ? 0 : 2 * bytes / moving + 1000 * t->n_core);
+}
+
+static double cost_float(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    return cost(r, t, p, r->root->out[0]->type.dtype == HN_F32 ? 0.6 : 8);
+}
+
+static double cost_tf32(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    return cost(r, t, p, 4);
+}
+
+/* ---- the call ---- */
+/* [column][channel][tap] to [column][tap][channel]. */
+static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
+{
+    (void)t, (void)p, (void)i, (void)dg;
+    const hn_value *w = hn_in(r->root, 1);
+    const int64_t columns = w->type.dim[0], channels = w->type.dim[1], taps = taps_of(w);
+    const size_t size = (size_t)hn_dtype_bits(w->type.dtype) / 8;
+    const uint8_t *src = r->data[hn_region_operand(r, w)]->at;
+    uint8_t *at = dst;
+
+    for (int64_t row = 0; row < columns * taps; row++)
+        for (int64_t c = 0; c < channels; c++, at += size)
+            memcpy(at, src + (size_t)((row / taps * channels + c) * taps + row % taps) * size, size);
+    return HONE_OK;
+}
+
+static hone_status emit_as(const hn_region *r, const hn_target *t, const int64_t *p, uint32_t flags, hn_emission *ret, hn_diag *dg)
+{
+    const hn_value *w = hn_in(r->root, 1);
+    hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) }, { HN_REF_IN, hn_region_operand(r, w) } };
+    const hn_blob blob = { .operand = operand[1].index, .recipe = "conv_taps_channels", .bytes = (size_t)hn_dtype_bytes(w->type.dtype, hn_lib_elems(w)) };
+    const hn_libcall call = { .kind = HN_CALL_CONV, .library = HN_LIB_CUDNN, .rank = (uint32_t)p[ALGO], .dtype = (uint32_t)w->type.dtype,
+                              .flags = flags, .workspace_bytes = WORKSPACE, .u.conv = conv_of(r->root) };
+    hn_lib_fused f;
+
+    if (taps_of(w) > 1 && w->type.dim[1] > 1) { /* else both orders are one */
+        if (!hn_vec_push(ret->arena, &ret->blobs, blob)) return HN_NOMEM(dg);
+        operand[1] = (hn_ref){ HN_REF_BLOB, 0 };
+    }
+    fused_by_call(r, &f);
+    return hn_lib_emit(r, t, &call, &f, operand, HN_COUNT(operand), /* line= */ 0, ret, dg);
+}
+
+static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    return emit_as(r, t, p, 0, ret, dg);
+}
+
+static hone_status emit_tf32(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
+{
+    return emit_as(r, t, p, HN_CALL_TF32, ret, dg);
+}
+
+const hn_tactic_def hn_tactic_conv_float_cudnn__lib = {
+    .name = "conv_float_cudnn__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUDNN,
+    .fits = fits, .space = space, .cost = cost_float, .emit = emit, .pack = pack, .source = HN_KNOB_tactic_cudnn,
+};
+
+const hn_tactic_def hn_tactic_conv_tf32_cudnn__lib = {
+    .name = "conv_tf32_cudnn__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUDNN,
+    .fits = fits_tf32, .space = space, .cost = cost_tf32, .emit = emit_tf32, .pack = pack, .changes_numbers = true,
+    .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_cudnn,
+};
