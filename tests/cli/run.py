@@ -33,7 +33,7 @@ def trtexec_on_a_gpu(work):
     """Scripts for trtexec mean the GPU where there is one, in the precision that they ask for."""
     build = pathlib.Path(HONE).resolve().parent.parent
     sim = str(build / "tests" / "cuda_sim" / "libcuda_sim.so")
-    gpu = {"HONE_CUDA_DRIVER": sim, "HONE_NVRTC": sim, "HONE_CUBLASLT": sim, "HONE_CACHE_DIR": str(work / "gpu"),
+    gpu = {"HONE_CUDA_DRIVER": sim, "HONE_NVRTC": sim, "HONE_CUBLASLT": sim, "HONE_CUDNN": sim, "HONE_CACHE_DIR": str(work / "gpu"),
            "HONE_WORKER": str(build / "src" / "codegen" / "hone-worker")} # of the same build: sanitizers do not mix
     model = work / "encoder.onnx"
     model.write_bytes(onnx_bytes.encoder(4, 16))

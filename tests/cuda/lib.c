@@ -8,57 +8,12 @@
 #include "dev/dev.h"
 #include "engine/engine.h"
 #include "harness.h"
+#include "lib_built.h"
 #include "simulate.h"
-
-/* ---- building by the cost model, and looking at what was chosen ---- */
-typedef struct built {
-    hn_build_report r;
-    void *data;
-    size_t bytes;
-} built;
-
-static built build(hn_test *t, const char *text, const char *route, bool frozen)
-{
-    hn_diag dg = { 0 };
-    hn_target g;
-    hn_graph *graph;
-    hn_route parsed = { 0 };
-    built b = { 0 };
-    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
-    CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
-    CHECK_OK(hn_route_parse(t->arena, route, &parsed, &dg), &dg);
-    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .route = &parsed, .frozen = frozen,
-                              .cache_dir = getenv("HONE_CACHE_DIR") };
-    CHECK_OK(hn_build_engine(t->arena, graph, &o, &b.data, &b.bytes, &b.r, &dg), &dg);
-    return b;
-}
-
-static bool calls(const hn_build_report *r)
-{
-    return strstr(r->region[0].tactic, "__lib") != NULL;
-}
-
-static const char *why_not(const hn_build_report *r, const char *tactic)
-{
-    for (int i = 0; i < r->region[0].n_candidate; i++)
-        if (strncmp(r->region[0].candidate[i].tactic, tactic, strlen(tactic)) == 0) return r->region[0].candidate[i].reason;
-    return NULL;
-}
-
-/* The graph runs as evaluation says, with so many library calls and other kernels a run. Predictions favour calls over all but the
- * matrix units' kernels. */
-static void check_route(const char *text, const char *route, int n_call, int n_kernel)
-{
-    const sim_counts before = *hn_sim_counts();
-    hn_test_note("%s, %s", text, route);
-    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .route = route, .tol = strstr(text, "f32") ? 1e-5 : 3e-3 });
-    CHECK_EQ(hn_sim_counts()->library_calls - before.library_calls, n_call);
-    CHECK_EQ(hn_sim_counts()->launches - before.launches, n_kernel);
-}
 
 static void check(const char *text, int n_call, int n_kernel)
 {
-    check_route(text, "-tactic:matrix_units=0", n_call, n_kernel);
+    hn_check_calls(text, "-tactic:matrix_units=0", n_call, n_kernel);
 }
 
 /* ---- products ---- */
@@ -106,7 +61,7 @@ TEST(lib_products_with_gelu)
     check("in x f32[2,70,64]  const w f32[64,96]  in c f32[2,70,96]\nm = matmul(x, w)  a = add(m, c)  y = gelu(a) {tanh=1}\nout y", 1, 0);
     check("in x f16[70,64]  const w f16[64,96]\nm = matmul(x, w)  y = gelu(m)\nout y", 1, 1);
     check("in x f16[70,64]  const w f16[64,96]\nm = matmul(x, w)  y = gelu(m) {tanh=1}\nout y  out m", 1, 1);
-    check_route("in x f16[70,64]  const w f16[64,96]  const b f16[96]\nm = matmul(x, w)  a = add(m, b)  y = relu(a)\nout y",
+    hn_check_calls("in x f16[70,64]  const w f16[64,96]  const b f16[96]\nm = matmul(x, w)  a = add(m, b)  y = relu(a)\nout y",
                 "-tactic:matrix_units=0 -core:exact=1", 1, 1); /* the sum is rounded before the bias is added */
     check("in x f16[2,64,1,1]  const w f16[96,64,1,1]  const b f16[96]\ny = conv(x, w, b)  z = gelu(y) {tanh=1}\nout z", 1, 0);
 }
@@ -116,17 +71,17 @@ TEST(lib_products_of_odd_widths)
 {
     static const char route[] = "-tactic:matrix_units=0 -gemm:lines=on";
     hn_simulate(/* libraries= */ true);
-    check_route("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 1);
-    check_route("in x f16[70,64]  const w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
-    check_route("in x f16[2,35,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
-    check_route("in x f32[70,64]  const w f32[64,97]  const b f32[97]\nm = matmul(x, w)  a = add(m, b)  y = gelu(a) {tanh=1}\nout y", route, 1, 1);
-    check_route("in x f16[70,64]  const w f16[64,97]  const b f16[97]  in c f16[70,97]\nm = matmul(x, w)  a = add(m, b)  d = add(a, c)  y = relu(d)\n"
+    hn_check_calls("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 1);
+    hn_check_calls("in x f16[70,64]  const w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
+    hn_check_calls("in x f16[2,35,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
+    hn_check_calls("in x f32[70,64]  const w f32[64,97]  const b f32[97]\nm = matmul(x, w)  a = add(m, b)  y = gelu(a) {tanh=1}\nout y", route, 1, 1);
+    hn_check_calls("in x f16[70,64]  const w f16[64,97]  const b f16[97]  in c f16[70,97]\nm = matmul(x, w)  a = add(m, b)  d = add(a, c)  y = relu(d)\n"
           "out y", route, 1, 1);
-    check_route("in x f16[2,64,1,1]  const w f16[99,64,1,1]  const b f16[99]\ny = conv(x, w, b)  z = relu(y)\nout z", route, 1, 1);
+    hn_check_calls("in x f16[2,64,1,1]  const w f16[99,64,1,1]  const b f16[99]\ny = conv(x, w, b)  z = relu(y)\nout z", route, 1, 1);
     /* what runs make has the lines it has; and rows of the left operand too */
-    check_route("in x f16[70,64]  in w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 0);
-    check_route("in x f16[70,65]  const w f16[65,97]\ny = matmul(x, w)\nout y", route, 1, 0);
-    check_route("in x f16[3,70,64]  in w f16[3,97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 0);
+    hn_check_calls("in x f16[70,64]  in w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 0);
+    hn_check_calls("in x f16[70,65]  const w f16[65,97]\ny = matmul(x, w)\nout y", route, 1, 0);
+    hn_check_calls("in x f16[3,70,64]  in w f16[3,97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 0);
     check("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", 1, 0); /* too small for it to pay */
 }
 
@@ -135,7 +90,7 @@ TEST(lib_odd_widths_are_a_choice)
 {
     static const char text[] = "in x f16[512,768]  in w f16[5025,768]\ny = matmul(x, w) {trans_b=1}\nout y";
     hn_simulate(/* libraries= */ true);
-    built best = build(t, text, "-tactic:matrix_units=0", false), off = build(t, text, "-tactic:matrix_units=0 -gemm:lines=off", false);
+    hn_gpu_build best = hn_build_for_gpu(t, text, "-tactic:matrix_units=0", false), off = hn_build_for_gpu(t, text, "-tactic:matrix_units=0 -gemm:lines=off", false);
     CHECK(strstr(best.r.region[0].tactic, "fill1") != NULL);
     CHECK(strstr(off.r.region[0].tactic, "fill0") != NULL);
     CHECK(!hn_digest_eq(best.r.payload, off.r.payload));
@@ -175,11 +130,11 @@ TEST(lib_products_of_tf32)
 {
     static const char text[] = "in x f32[128,1024]  const w f32[1024,128]\ny = matmul(x, w)\nout y", tactic[] = "gemm_tf32_cublaslt__lib";
     hn_simulate(/* libraries= */ true);
-    built off = build(t, text, "-tactic:matrix_units=0", false), on = build(t, text, "-tactic:matrix_units=0 -math:tf32=1", false),
-          no_library = build(t, text, "-tactic:cublaslt=0 -math:tf32=1", false);
-    CHECK(strstr(why_not(&off.r, tactic), "numbers") != NULL);
+    hn_gpu_build off = hn_build_for_gpu(t, text, "-tactic:matrix_units=0", false), on = hn_build_for_gpu(t, text, "-tactic:matrix_units=0 -math:tf32=1", false),
+          no_library = hn_build_for_gpu(t, text, "-tactic:cublaslt=0 -math:tf32=1", false);
+    CHECK(strstr(hn_why_not(&off.r, tactic), "numbers") != NULL);
     CHECK(strncmp(on.r.region[0].tactic, tactic, strlen(tactic)) == 0);
-    CHECK(strstr(why_not(&no_library.r, tactic), "knob") != NULL);
+    CHECK(strstr(hn_why_not(&no_library.r, tactic), "knob") != NULL);
     free(off.data), free(on.data), free(no_library.data);
     static const char *const all[] = { text, "in x f32[96,1024,1,1]  const w f32[128,1024,1,1]  const b f32[128]\ny = conv(x, w, b)  z = relu(y)\nout z" };
     for (int i = 0; i < HN_COUNT(all); i++) {
@@ -187,8 +142,8 @@ TEST(lib_products_of_tf32)
         hn_check_graph(all[i], &(hn_run_opts){ .target = "sm_90a", .route = "-tactic:matrix_units=0 -math:tf32=1", .tol = 1e-3 });
         CHECK_EQ(hn_sim_counts()->library_calls, before + 1);
     }
-    built half = build(t, PRODUCT, "-math:tf32=1", false);
-    CHECK(strstr(why_not(&half.r, tactic), "data type") != NULL);
+    hn_gpu_build half = hn_build_for_gpu(t, PRODUCT, "-math:tf32=1", false);
+    CHECK(strstr(hn_why_not(&half.r, tactic), "data type") != NULL);
     free(half.data);
 }
 
@@ -199,8 +154,8 @@ TEST(lib_engines_say_what_they_need)
     hn_diag dg = { 0 };
     hn_engine_file *f;
     hn_simulate(/* libraries= */ true);
-    built b = build(t, PRODUCT, "-tactic:matrix_units=0", false);
-    CHECK(calls(&b.r));
+    hn_gpu_build b = hn_build_for_gpu(t, PRODUCT, "-tactic:matrix_units=0", false);
+    CHECK(hn_calls_library(&b.r));
     CHECK_OK(hn_engine_file_open_memory(b.data, b.bytes, NULL, &f, &dg), &dg);
     CHECK(strstr(hn_engine_file_manifest(f), "cuBLASLt 13.1.0") != NULL);
     hn_engine_file_close(f);
@@ -215,11 +170,11 @@ TEST(lib_a_source_is_switched_off)
     hn_simulate(/* libraries= */ true);
     for (int i = 0; i < HN_COUNT(all); i++) {
         const char *others = all[1 - i].route;
-        built on = build(t, PRODUCT, others, false);
-        built off = build(t, PRODUCT, hn_arena_printf(t->arena, "%s %s", others, all[i].route), false);
+        hn_gpu_build on = hn_build_for_gpu(t, PRODUCT, others, false);
+        hn_gpu_build off = hn_build_for_gpu(t, PRODUCT, hn_arena_printf(t->arena, "%s %s", others, all[i].route), false);
         CHECK(strncmp(on.r.region[0].tactic, all[i].tactic, strlen(all[i].tactic)) == 0);
         CHECK(!hn_digest_eq(on.r.payload, off.r.payload));
-        CHECK(strstr(why_not(&off.r, all[i].tactic), "knob") != NULL);
+        CHECK(strstr(hn_why_not(&off.r, all[i].tactic), "knob") != NULL);
         free(on.data);
         free(off.data);
     }
@@ -228,9 +183,9 @@ TEST(lib_a_source_is_switched_off)
 TEST(lib_a_missing_library_is_named)
 {
     hn_simulate(/* libraries= */ false);
-    built b = build(t, PRODUCT, "", false);
-    CHECK(!calls(&b.r));
-    CHECK(strstr(why_not(&b.r, "gemm_float_cublaslt__lib"), "cuBLASLt") != NULL);
+    hn_gpu_build b = hn_build_for_gpu(t, PRODUCT, "", false);
+    CHECK(!hn_calls_library(&b.r));
+    CHECK(strstr(hn_why_not(&b.r, "gemm_float_cublaslt__lib"), "cuBLASLt") != NULL);
     for (int i = 0; i < b.r.n_read; i++) /* and the knob makes no difference, so nobody searches it */
         CHECK(b.r.read[i].knob != HN_KNOB_tactic_cublaslt);
     free(b.data);
@@ -240,8 +195,8 @@ TEST(lib_a_missing_library_is_named)
 TEST(lib_frozen_builds_trust_times_alone)
 {
     hn_simulate(/* libraries= */ true);
-    built b = build(t, PRODUCT, "", true);
-    CHECK(!calls(&b.r));
+    hn_gpu_build b = hn_build_for_gpu(t, PRODUCT, "", true);
+    CHECK(!hn_calls_library(&b.r));
     free(b.data);
 }
 
@@ -287,14 +242,14 @@ TEST(lib_algorithms_are_kept_where_the_route_says_so)
 {
     hn_diag dg = { 0 };
     hn_simulate(/* libraries= */ true);
-    built free_one = build(t, PRODUCT, "-tactic:matrix_units=0", false);
-    built fixed = build(t, PRODUCT, "-tactic:matrix_units=0 -core:deterministic=1", false);
-    CHECK(calls(&fixed.r) && !hn_digest_eq(fixed.r.payload, free_one.r.payload));
+    hn_gpu_build free_one = hn_build_for_gpu(t, PRODUCT, "-tactic:matrix_units=0", false);
+    hn_gpu_build fixed = hn_build_for_gpu(t, PRODUCT, "-tactic:matrix_units=0 -core:deterministic=1", false);
+    CHECK(hn_calls_library(&fixed.r) && !hn_digest_eq(fixed.r.payload, free_one.r.payload));
     free(free_one.data);
     free(fixed.data);
-    check_route(PRODUCT, "-tactic:matrix_units=0 -core:deterministic=1", 1, 0);
-    built frozen = build(t, PRODUCT, "-core:deterministic=1", true);
-    CHECK(strstr(why_not(&frozen.r, "gemm_float_cublaslt__lib"), "chosen where") != NULL);
+    hn_check_calls(PRODUCT, "-tactic:matrix_units=0 -core:deterministic=1", 1, 0);
+    hn_gpu_build frozen = hn_build_for_gpu(t, PRODUCT, "-core:deterministic=1", true);
+    CHECK(strstr(hn_why_not(&frozen.r, "gemm_float_cublaslt__lib"), "chosen where") != NULL);
     free(frozen.data);
 
     section s = product_call();

@@ -16,4 +16,11 @@ int sim_take_library(void (*work)(const void *arg), const void *arg, size_t n);
 /** Count a call that a library refuses; yields the result. */
 int sim_refuse(int result);
 
+/** Types of elements; values of cudaDataType. */
+enum { SIM_F32 = 0, SIM_F16 = 2, SIM_BF16 = 14 };
+float sim_get(const uint8_t *at, int type, int64_t i);
+void sim_set(uint8_t *at, int type, int64_t i, float f);
+/** Half up, as matrix units' operands are rounded: 11 significant bits. */
+float sim_tf32(float f);
+
 #endif

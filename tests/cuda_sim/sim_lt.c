@@ -8,9 +8,7 @@
 #include "sim_int.h"
 
 enum { OK = 0, NO_MEMORY = 3, INVALID = 7, UNSUPPORTED = 15 };
-enum { TF32 = 77 /* a way to compute */, F32 = 0, F16 = 2, BF16 = 14, PROPOSALS = 3, VERSION = 130100 };
-
-__extension__ typedef _Float16 half; /* gcc and clang have it on the hosts that tests run on */
+enum { TF32 = 77 /* a way to compute */, F32 = SIM_F32, PROPOSALS = 3, VERSION = 130100 };
 
 typedef struct desc {
     int compute, scale, trans_a, trans_b, bias_type;
@@ -187,67 +185,17 @@ typedef struct job {
     float alpha, beta;
 } job;
 
-static float get(const uint8_t *at, int type, int64_t i)
-{
-    uint16_t h;
-    half x;
-    float f;
-
-    if (type == F32) {
-        memcpy(&f, at + 4 * i, 4);
-        return f;
-    }
-    memcpy(&h, at + 2 * i, 2);
-    if (type == F16) {
-        memcpy(&x, &h, 2);
-        return (float)x;
-    }
-    const uint32_t bits = (uint32_t)h << 16;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-
-static void set(uint8_t *at, int type, int64_t i, float f)
-{
-    const half x = (half)f;
-    uint32_t bits;
-
-    if (type == F32) {
-        memcpy(at + 4 * i, &f, 4);
-        return;
-    }
-    if (type == F16) {
-        memcpy(at + 2 * i, &x, 2);
-        return;
-    }
-    memcpy(&bits, &f, 4);
-    bits += 0x7fff + (bits >> 16 & 1);
-    const uint16_t h = (uint16_t)(bits >> 16);
-    memcpy(at + 2 * i, &h, 2);
-}
-
-/* Half up, as matrix units' operands are rounded: 11 significant bits. */
-static float rounded(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, 4);
-    if ((bits >> 23 & 0xff) == 0xff) return f;
-    bits = (bits + 0x1000) & ~0x1fffu;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-
 static float element(const job *j, const uint8_t *at, const layout *l, int trans, int64_t g, int64_t r, int64_t c)
 {
-    const float f = get(at, l->type, g * l->step + (trans ? c + r * l->ld : r + c * l->ld));
-    return j->d.compute == TF32 ? rounded(f) : f;
+    const float f = sim_get(at, l->type, g * l->step + (trans ? c + r * l->ld : r + c * l->ld));
+    return j->d.compute == TF32 ? sim_tf32(f) : f;
 }
 
 static float finish(const job *j, float sum, int64_t group, int64_t row, int64_t place)
 {
     float v = j->alpha * sum;
-    if (j->beta != 0) v += j->beta * get(j->at_c, j->y.type, place);
-    if (j->d.epilogue & 4) v += get(j->bias, j->d.bias_type, group * j->d.bias_step + row);
+    if (j->beta != 0) v += j->beta * sim_get(j->at_c, j->y.type, place);
+    if (j->d.epilogue & 4) v += sim_get(j->bias, j->d.bias_type, group * j->d.bias_step + row);
     if (j->d.epilogue & 2) v = v < 0 ? 0 : v;
     if (j->d.epilogue & 32) v = 0.5f * v * (1 + tanhf(0.7978845608f * (v + 0.044715f * v * v * v)));
     return v;
@@ -265,7 +213,7 @@ static void multiply(const void *arg)
                 for (int64_t k = 0; k < depth; k++)
                     sum += element(&j, j.at_a, &j.a, j.d.trans_a, g, r, k) * element(&j, j.at_b, &j.b, j.d.trans_b, g, k, c);
                 const int64_t place = g * j.y.step + r + c * j.y.ld;
-                set(j.at_y, j.y.type, place, finish(&j, sum, g, r, place));
+                sim_set(j.at_y, j.y.type, place, finish(&j, sum, g, r, place));
             }
 }
 

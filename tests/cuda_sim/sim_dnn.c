@@ -1,0 +1,477 @@
+/* cuDNN's backend interface without a GPU: descriptors that keep what they are told and refuse wrong types and orders as the library
+ * does, heuristics that propose good engines among such as nobody should take, and convolutions by plain loops. As with the true one
+ * there are engines for a convolution, or for one with an addend, a bias and relu in this order, and a proposal may not run: one does
+ * not where rows of the result are odd. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "sim_int.h"
+
+enum { OK = 0, NO_MEMORY = 4003, NULL_POINTER = 2002, NOT_FINAL = 2004, BAD_SHAPE = 2008, BAD_TYPE = 2010, INVALID = 2000, UNSUPPORTED = 3000,
+       FAILED = 5000 };
+enum { POINTWISE, CONVOLUTION, ENGINE, CONFIG, HEURISTICS, PLAN, CHOICE = 7, OP_CONV = 10, OP_POINTWISE = 13, GRAPH = 15, PACK, TENSOR };
+enum { VERSION = 91900, FLOAT = 0, HALF = 2, BFLOAT16 = 9, RANK = 4, MOST_APPLY = 4, MOST_ELEMS = 32, ADD = 0, RELU = 100 };
+enum { BY_TREE = 3, BY_FALLBACK = 2 };
+
+/* ---- what each kind of descriptor is told ---- */
+static const struct rule {
+    int kind, attribute, type, elem_bytes;
+    int64_t most;
+    bool needed;
+} rules[] = {
+    { POINTWISE, 0, 14, 4, 1, true },     { POINTWISE, 1, 1, 4, 1, true },      { POINTWISE, 2, 10, 4, 1, false },
+    { CONVOLUTION, 100, 1, 4, 1, true },  { CONVOLUTION, 101, 7, 4, 1, true },  { CONVOLUTION, 102, 3, 8, 2, true },
+    { CONVOLUTION, 103, 3, 8, 2, true },  { CONVOLUTION, 104, 3, 8, 2, true },  { CONVOLUTION, 105, 3, 8, 2, true },
+    { CONVOLUTION, 106, 3, 8, 1, true },  { ENGINE, 1300, 15, 8, 1, true },     { ENGINE, 1301, 3, 8, 1, true },
+    { CONFIG, 300, 15, 8, 1, true },      { CONFIG, 302, 15, 8, 8, false },     { HEURISTICS, 200, 8, 4, 1, true },
+    { HEURISTICS, 201, 15, 8, 1, true },  { PLAN, 400, 0, 8, 1, true },         { PLAN, 401, 15, 8, 1, true },
+    { CHOICE, 600, 9, 4, 1, true },       { CHOICE, 601, 3, 8, 1, true },       { OP_CONV, 700, 4, 4, 1, true },
+    { OP_CONV, 701, 4, 4, 1, true },      { OP_CONV, 702, 15, 8, 1, true },     { OP_CONV, 703, 15, 8, 1, true },
+    { OP_CONV, 704, 15, 8, 1, true },     { OP_CONV, 705, 15, 8, 1, true },     { OP_POINTWISE, 750, 15, 8, 1, true },
+    { OP_POINTWISE, 751, 15, 8, 1, true }, { OP_POINTWISE, 752, 15, 8, 1, false }, { OP_POINTWISE, 753, 15, 8, 1, true },
+    { GRAPH, 800, 0, 8, 1, true },        { GRAPH, 801, 15, 8, 8, true },       { PACK, 1000, 3, 8, 8, true },
+    { PACK, 1001, 6, 8, 8, true },        { PACK, 1003, 6, 8, 1, true },        { TENSOR, 900, 3, 8, 1, true },
+    { TENSOR, 901, 1, 4, 1, true },       { TENSOR, 902, 3, 8, RANK, true },    { TENSOR, 903, 3, 8, RANK, true },
+    { TENSOR, 906, 3, 8, 1, true },       { TENSOR, 907, 2, 1, 1, true },
+};
+
+typedef struct attr {
+    int64_t n; /* 0: not told */
+    uint8_t data[8 * 8];
+} attr;
+
+/* ---- engines ---- */
+typedef struct engine {
+    int64_t index, workspace;
+    int mode;
+    int n_numeric, numeric[2], n_behaviour, behaviour;
+    int n_choice;
+    struct { int knob; int64_t value; } choice[2];
+} engine;
+
+static const engine engines[] = {
+    { .index = 20, .mode = BY_TREE, .n_numeric = 2, .numeric = { 0, 4 } }, /* other bits every time */
+    { .index = 21, .mode = BY_TREE, .n_numeric = 2, .numeric = { 0, 7 } }, /* Winograd */
+    { .index = 22, .mode = BY_TREE, .n_numeric = 1, .n_choice = 2, .choice = { { 2, 5 }, { 13, 1 } } },
+    { .index = 23, .mode = BY_TREE, .n_numeric = 2, .numeric = { 0, 2 } }, /* sums of halves */
+    { .index = 24, .mode = BY_TREE, .n_numeric = 1, .workspace = (int64_t)1 << 30 },
+    { .index = 25, .mode = BY_TREE, .n_numeric = 1, .n_behaviour = 1 }, /* compiles */
+    { .index = 26, .mode = BY_TREE, .n_numeric = 1, .n_choice = 1, .choice = { { 2, 8 } }, .workspace = (int64_t)1 << 20 },
+    { .index = 27, .mode = BY_FALLBACK },
+};
+enum { FIRST_ENGINE = 20, ODD_ROWS_FAIL = 26 };
+
+/* ---- a graph, taken apart ---- */
+typedef struct tensor {
+    int64_t id, dim[RANK], stride[RANK], align;
+    int type;
+    bool is_virtual;
+} tensor;
+
+typedef struct job {
+    tensor x, w, y; /* y: of all operations */
+    int64_t stride[2], dilation[2], before[2], after[2];
+    int n_apply;
+    struct { int mode; tensor b; } apply[MOST_APPLY];
+    bool rounds; /* f32 operands, as tf32 */
+    const uint8_t *at_x, *at_w, *at_b[MOST_APPLY];
+    uint8_t *at_y;
+} job;
+
+_Static_assert(sizeof(job) <= 4096, "what the driver takes");
+
+typedef struct desc {
+    int kind;
+    bool final;
+    attr at[HN_COUNT(rules)];
+    job j;            /* GRAPH */
+    const engine *e;  /* ENGINE, CONFIG, PLAN */
+    struct desc *graph; /* of those */
+} desc;
+
+static const struct rule *rule_of(int kind, int attribute)
+{
+    for (int i = 0; i < HN_COUNT(rules); i++)
+        if (rules[i].kind == kind && rules[i].attribute == attribute) return &rules[i];
+    return NULL;
+}
+
+static const void *told(const desc *d, int attribute)
+{
+    const attr *a = &d->at[rule_of(d->kind, attribute) - rules];
+    return a->n ? a->data : NULL;
+}
+
+static int64_t told_n(const desc *d, int attribute)
+{
+    return d->at[rule_of(d->kind, attribute) - rules].n;
+}
+
+static int int_of(const desc *d, int attribute)
+{
+    int v;
+    memcpy(&v, told(d, attribute), sizeof(v));
+    return v;
+}
+
+static void copy(void *to, const desc *d, int attribute)
+{
+    const struct rule *r = rule_of(d->kind, attribute);
+    memcpy(to, told(d, attribute), (size_t)(told_n(d, attribute) * r->elem_bytes));
+}
+
+static desc *desc_of(const desc *d, int attribute, int i)
+{
+    desc *v = NULL;
+    if (told(d, attribute)) memcpy(&v, (const uint8_t *)told(d, attribute) + sizeof(v) * (size_t)i, sizeof(v));
+    return v;
+}
+
+/* ---- the library itself ---- */
+API size_t cudnnGetVersion(void);
+size_t cudnnGetVersion(void)
+{
+    return VERSION;
+}
+
+API size_t cudnnGetCudartVersion(void);
+size_t cudnnGetCudartVersion(void)
+{
+    return 0;
+}
+
+API const char *cudnnGetErrorString(int status);
+const char *cudnnGetErrorString(int status)
+{
+    return status >= FAILED ? "EXECUTION_FAILED" : status >= UNSUPPORTED ? "NOT_SUPPORTED" : "BAD_PARAM";
+}
+
+API void cudnnGetLastErrorString(char *dst, size_t n);
+void cudnnGetLastErrorString(char *dst, size_t n)
+{
+    if (n) dst[0] = 0;
+}
+
+DRIVER(cudnnCreate, void **ret)
+{
+    static int handle;
+    *ret = &handle;
+    return OK;
+}
+
+DRIVER(cudnnSetStream, void *h, void *stream)
+{
+    (void)stream;
+    return h ? OK : NULL_POINTER;
+}
+
+/* ---- descriptors ---- */
+DRIVER(cudnnBackendCreateDescriptor, int kind, desc **ret)
+{
+    *ret = calloc(1, sizeof(**ret));
+    if (!*ret) return NO_MEMORY;
+    (*ret)->kind = kind;
+    return OK;
+}
+
+DRIVER(cudnnBackendDestroyDescriptor, desc *d)
+{
+    free(d);
+    return OK;
+}
+
+DRIVER(cudnnBackendSetAttribute, desc *d, int attribute, int type, int64_t n, const void *v)
+{
+    const struct rule *r = d ? rule_of(d->kind, attribute) : NULL;
+
+    if (!r || d->final || n < 1 || n > r->most || !v) return sim_refuse(INVALID);
+    if (type != r->type) return sim_refuse(BAD_TYPE);
+    attr *a = &d->at[r - rules];
+    a->n = n;
+    memcpy(a->data, v, (size_t)(n * r->elem_bytes));
+    for (int i = 0; type == 15 && i < n; i++)
+        if (!desc_of(d, attribute, i) || !desc_of(d, attribute, i)->final) return sim_refuse(NOT_FINAL);
+    return OK;
+}
+
+static tensor tensor_of(const desc *d)
+{
+    tensor t = { .type = int_of(d, 901) };
+
+    copy(&t.id, d, 906);
+    copy(t.dim, d, 902);
+    copy(t.stride, d, 903);
+    copy(&t.align, d, 900);
+    copy(&t.is_virtual, d, 907);
+    return t;
+}
+
+static bool same_dims(const tensor *a, const tensor *b)
+{
+    return memcmp(a->dim, b->dim, sizeof(a->dim)) == 0;
+}
+
+static bool channels_last(const tensor *t)
+{
+    return t->stride[1] == 1 && t->stride[3] == t->dim[1] && t->stride[2] == t->dim[1] * t->dim[3] && t->stride[0] == t->stride[2] * t->dim[2];
+}
+
+static int take_convolution(const desc *op, job *j)
+{
+    const desc *by = desc_of(op, 702, 0);
+    float alpha, beta;
+
+    j->x = tensor_of(desc_of(op, 704, 0)), j->w = tensor_of(desc_of(op, 703, 0)), j->y = tensor_of(desc_of(op, 705, 0));
+    copy(&alpha, op, 700), copy(&beta, op, 701);
+    copy(j->dilation, by, 102), copy(j->stride, by, 103), copy(j->after, by, 104), copy(j->before, by, 105);
+    if (int_of(by, 100) != FLOAT || int_of(by, 101) != 1 || alpha != 1 || beta != 0) return UNSUPPORTED;
+    if (!channels_last(&j->x) || !channels_last(&j->w) || !channels_last(&j->y) || j->x.type != j->w.type) return UNSUPPORTED;
+    if (j->x.dim[1] % j->w.dim[1] || j->w.dim[0] % (j->x.dim[1] / j->w.dim[1]) || j->y.dim[1] != j->w.dim[0] || j->y.dim[0] != j->x.dim[0])
+        return BAD_SHAPE;
+    for (int s = 0; s < 2; s++) {
+        const int64_t reach = j->dilation[s] * (j->w.dim[s + 2] - 1) + 1, room = j->x.dim[s + 2] + j->before[s] + j->after[s] - reach;
+        if (room < 0 || j->y.dim[s + 2] != room / j->stride[s] + 1) return BAD_SHAPE;
+    }
+    return OK;
+}
+
+/* The chain goes on from the tensor that the operation before made, which nothing stores. */
+static int take_pointwise(const desc *op, job *j)
+{
+    const desc *by = desc_of(op, 750, 0), *b = desc_of(op, 752, 0);
+    const tensor x = tensor_of(desc_of(op, 751, 0));
+    const int mode = int_of(by, 0);
+
+    if (j->n_apply == MOST_APPLY || int_of(by, 1) != FLOAT || !j->y.is_virtual || j->y.type != FLOAT || x.id != j->y.id) return UNSUPPORTED;
+    if (mode != ADD && mode != RELU) return UNSUPPORTED;
+    if ((mode == ADD) != (b != NULL)) return INVALID;
+    j->y = tensor_of(desc_of(op, 753, 0));
+    if (!same_dims(&x, &j->y) || !channels_last(&j->y)) return BAD_SHAPE;
+    j->apply[j->n_apply].mode = mode;
+    if (b) j->apply[j->n_apply].b = tensor_of(b);
+    j->n_apply++;
+    return OK;
+}
+
+static int finish_graph(desc *g)
+{
+    job *j = &g->j;
+    const int64_t n = told_n(g, 801);
+
+    if (desc_of(g, 801, 0)->kind != OP_CONV) return UNSUPPORTED;
+    int r = take_convolution(desc_of(g, 801, 0), j);
+    for (int i = 1; r == OK && i < n; i++)
+        r = desc_of(g, 801, i)->kind == OP_POINTWISE ? take_pointwise(desc_of(g, 801, i), j) : UNSUPPORTED;
+    return r != OK ? r : j->y.is_virtual || j->y.type != j->x.type ? INVALID : OK;
+}
+
+static bool is_bias(const job *j, const tensor *b)
+{
+    return b->dim[1] == j->y.dim[1] && b->dim[0] * b->dim[2] * b->dim[3] == 1;
+}
+
+/* [addend] bias [relu], or nothing. */
+static bool has_engines(const job *j)
+{
+    int n_add = 0;
+
+    if (j->n_apply == 0) return true;
+    while (n_add < j->n_apply && j->apply[n_add].mode == ADD) n_add++;
+    if (n_add < 1 || n_add > 2 || !is_bias(j, &j->apply[n_add - 1].b)) return false;
+    if (n_add == 2 && !same_dims(&j->apply[0].b, &j->y)) return false;
+    return j->n_apply == n_add || (j->n_apply == n_add + 1 && j->apply[n_add].mode == RELU);
+}
+
+static int finish_engine(desc *d)
+{
+    int64_t index;
+
+    copy(&index, d, 1301);
+    d->graph = desc_of(d, 1300, 0);
+    if (index < FIRST_ENGINE || index >= FIRST_ENGINE + HN_COUNT(engines) || !has_engines(&d->graph->j)) return UNSUPPORTED;
+    d->e = &engines[index - FIRST_ENGINE];
+    return OK;
+}
+
+static int finish_config(desc *d)
+{
+    int64_t value;
+
+    d->e = desc_of(d, 300, 0)->e, d->graph = desc_of(d, 300, 0)->graph;
+    if (told_n(d, 302) != d->e->n_choice) return UNSUPPORTED;
+    for (int i = 0; i < d->e->n_choice; i++) {
+        copy(&value, desc_of(d, 302, i), 601);
+        if (int_of(desc_of(d, 302, i), 600) != d->e->choice[i].knob || value != d->e->choice[i].value) return UNSUPPORTED;
+    }
+    return OK;
+}
+
+static int finish_plan(desc *d)
+{
+    d->e = desc_of(d, 401, 0)->e, d->graph = desc_of(d, 401, 0)->graph;
+    return d->e ? OK : INVALID;
+}
+
+DRIVER(cudnnBackendFinalize, desc *d)
+{
+    int r = d ? OK : NULL_POINTER;
+
+    for (int i = 0; r == OK && i < HN_COUNT(rules); i++)
+        if (rules[i].kind == d->kind && rules[i].needed && !d->at[i].n) r = INVALID;
+    if (r != OK) return sim_refuse(r);
+    switch (d->kind) {
+    case GRAPH: r = finish_graph(d); break;
+    case ENGINE: r = finish_engine(d); break;
+    case CONFIG: r = finish_config(d); break;
+    case PLAN: r = finish_plan(d); break;
+    default: break;
+    }
+    d->final = r == OK;
+    return r == OK ? OK : sim_refuse(r);
+}
+
+/* ---- questions ---- */
+static void tell(desc *d, int attribute, const void *v)
+{
+    const struct rule *r = rule_of(d->kind, attribute);
+    attr *a = &d->at[r - rules];
+    a->n = 1;
+    memcpy(a->data, v, (size_t)r->elem_bytes);
+}
+
+static int64_t give_configs(const desc *h, int64_t n, desc **ret)
+{
+    desc *graph = desc_of(h, 201, 0);
+    int64_t have = 0;
+
+    for (int i = 0; i < HN_COUNT(engines) && has_engines(&graph->j); i++) {
+        if (engines[i].mode != int_of(h, 200)) continue;
+        if (have < n) ret[have]->e = &engines[i], ret[have]->graph = graph, ret[have]->final = true;
+        have++;
+    }
+    return have;
+}
+
+static int64_t give_choices(const desc *config, int64_t n, desc **ret)
+{
+    for (int i = 0; i < config->e->n_choice && i < n; i++) {
+        tell(ret[i], 600, &config->e->choice[i].knob);
+        tell(ret[i], 601, &config->e->choice[i].value);
+        ret[i]->final = true;
+    }
+    return config->e->n_choice;
+}
+
+static int64_t give_engine(const desc *config, desc *ret)
+{
+    ret->e = config->e, ret->graph = config->graph, ret->final = true;
+    tell(ret, 1301, &config->e->index);
+    tell(ret, 1300, &config->graph);
+    return 1;
+}
+
+static int64_t give(int n_have, const void *have, size_t size, int64_t n, void *ret)
+{
+    if (n > 0) memcpy(ret, have, size * (size_t)HN_MIN(n_have, n));
+    return n_have;
+}
+
+DRIVER(cudnnBackendGetAttribute, desc *d, int attribute, int type, int64_t n, int64_t *ret_n, void *ret)
+{
+    if (!d || !d->final) return sim_refuse(NOT_FINAL);
+    const struct rule *r = rule_of(d->kind, attribute);
+    switch (attribute) {
+    case 202: *ret_n = give_configs(d, n, ret); return OK;
+    case 300: *ret_n = give_engine(d, *(desc **)ret); return OK;
+    case 302: *ret_n = give_choices(d, n, ret); return OK;
+    case 402: *ret_n = give(1, &d->e->workspace, sizeof(int64_t), n, ret); return OK;
+    case 1303: *ret_n = give(d->e->n_numeric, d->e->numeric, sizeof(int), n, ret); return OK;
+    case 1305: *ret_n = give(d->e->n_behaviour, &d->e->behaviour, sizeof(int), n, ret); return OK;
+    default: break;
+    }
+    if (!r || r->type != type) return sim_refuse(INVALID);
+    *ret_n = give((int)told_n(d, attribute), told(d, attribute), (size_t)r->elem_bytes, n, ret);
+    return OK;
+}
+
+/* ---- the work ---- */
+static int sim_type(const tensor *t)
+{
+    return t->type == FLOAT ? SIM_F32 : t->type == HALF ? SIM_F16 : SIM_BF16;
+}
+
+static float element(const job *j, const tensor *t, const uint8_t *at, const int64_t *i)
+{
+    int64_t place = 0;
+    for (int a = 0; a < RANK; a++) place += t->dim[a] == 1 ? 0 : i[a] * t->stride[a];
+    const float f = sim_get(at, sim_type(t), place);
+    return j->rounds ? sim_tf32(f) : f;
+}
+
+static float sum_at(const job *j, const int64_t *i)
+{
+    const int64_t channels = j->w.dim[1], columns = j->w.dim[0] / (j->x.dim[1] / channels);
+    float sum = 0;
+
+    for (int64_t r = 0; r < j->w.dim[2]; r++)
+        for (int64_t s = 0; s < j->w.dim[3]; s++) {
+            const int64_t h = i[2] * j->stride[0] - j->before[0] + r * j->dilation[0], w = i[3] * j->stride[1] - j->before[1] + s * j->dilation[1];
+            if (h < 0 || h >= j->x.dim[2] || w < 0 || w >= j->x.dim[3]) continue;
+            for (int64_t c = 0; c < channels; c++)
+                sum += element(j, &j->x, j->at_x, (const int64_t[]){ i[0], i[1] / columns * channels + c, h, w }) *
+                       element(j, &j->w, j->at_w, (const int64_t[]){ i[1], c, r, s });
+        }
+    return sum;
+}
+
+static void compute(const void *arg)
+{
+    job j;
+    int64_t elems = 1, i[RANK];
+
+    memcpy(&j, arg, sizeof(j));
+    const bool rounds = j.rounds;
+    for (int a = 0; a < RANK; a++) elems *= j.y.dim[a];
+    for (int64_t n = 0; n < elems; n++) {
+        int64_t rest = n, place = 0;
+        for (int a = RANK - 1; a >= 0; rest /= j.y.dim[a], a--) i[a] = rest % j.y.dim[a], place += i[a] * j.y.stride[a];
+        j.rounds = rounds;
+        float v = sum_at(&j, i);
+        j.rounds = false;
+        for (int k = 0; k < j.n_apply; k++)
+            v = j.apply[k].mode == RELU ? (v < 0 ? 0 : v) : v + element(&j, &j.apply[k].b, j.at_b[k], i);
+        sim_set(j.at_y, sim_type(&j.y), place, v);
+    }
+}
+
+/* Where the tensor is; NULL: the pack does not say, or no such place will do. */
+static uint8_t *find(const desc *pack, const tensor *t)
+{
+    for (int i = 0; i < told_n(pack, 1000); i++) {
+        int64_t id;
+        uint64_t at;
+        memcpy(&id, (const uint8_t *)told(pack, 1000) + 8 * i, sizeof(id));
+        memcpy(&at, (const uint8_t *)told(pack, 1001) + 8 * i, sizeof(at));
+        if (id == t->id) return (at & MARK) && at % (uint64_t)t->align == 0 ? (uint8_t *)(uintptr_t)(at & ~MARK) : NULL;
+    }
+    return NULL;
+}
+
+DRIVER(cudnnBackendExecute, void *h, const desc *plan, const desc *pack)
+{
+    uint64_t work;
+
+    if (!h || !plan || !plan->final || !pack || !pack->final || told_n(pack, 1000) != told_n(pack, 1001)) return sim_refuse(INVALID);
+    job j = plan->graph->j;
+    copy(&work, pack, 1003);
+    if (plan->e->workspace && (!(work & MARK) || work % 256)) return sim_refuse(INVALID);
+    if (plan->e->index == ODD_ROWS_FAIL && j.y.dim[3] % 2) return sim_refuse(FAILED);
+    j.rounds = j.x.type == FLOAT && plan->e->n_numeric > 0;
+    j.at_x = find(pack, &j.x), j.at_w = find(pack, &j.w), j.at_y = find(pack, &j.y);
+    bool all = j.at_x && j.at_w && j.at_y;
+    for (int i = 0; i < j.n_apply; i++)
+        if (j.apply[i].mode == ADD) all &= (j.at_b[i] = find(pack, &j.apply[i].b)) != NULL;
+    return all ? sim_take_library(compute, &j, sizeof(j)) ? FAILED : OK : sim_refuse(INVALID);
+}
