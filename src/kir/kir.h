@@ -28,9 +28,9 @@
  *     b [k][8],  words 0..1:  column g, bytes 4q.. of a column | bytes 16 + 4q..
  *     c [16][8], lanes 0..3:  (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1)
  *
- * A row of a and a column of b are 32 bytes: k is 16 for f16 and bf16, 8 for f32, 32 for i8. f32 operands are rounded to tf32
+ * A row of a and a column of b are 32 bytes: k is 16 for f16 and bf16, 8 for f32, 32 for i8 and u8, where only a is unsigned. f32 operands are rounded to tf32
  * (11 significant bits, ties away from zero), products are exact, and how their sum with c rounds is the target's (the
- * interpreter: once). i8 sums into i32 and wraps.
+ * interpreter: once). Bytes sum into i32 and wrap.
  *
  * LDMATRIX reads such words: thread t gets of matrix j (row i of it at the index that thread 8j + i gives) the two elements
  * (t / 4, 2 (t % 4)) and beside it; transposed, elements (2 (t % 4), t / 4) and below it.
@@ -308,7 +308,7 @@ void hn_kb_commit(hn_kb *b);
 /** gpu: wait for the kernels before this one: once, by every thread. Constants may be read, or begin to be copied, before. */
 void hn_kb_depend(hn_kb *b);
 void hn_kb_await(hn_kb *b, int groups);
-/** gpu: the whole warp must come by. t: F16, BF16, F32 (as tf32), I8. */
+/** gpu: the whole warp must come by. t: F16, BF16, F32 (as tf32), I8, U8 (of x; y is I8). */
 hn_kv hn_kb_mma(hn_kb *b, hn_dtype t, hn_kv x, hn_kv y, hn_kv acc);
 hn_kv hn_kb_ldmatrix(hn_kb *b, int buf, hn_kv index, int matrices, bool transposed);
 /** gpu, f32: 2^x and 1/x as the processor has them (kops.def says how close). */

@@ -223,18 +223,18 @@ static const char *check_copy(const hn_kfunc *f, const hn_kins *x, const hn_ktyp
 /* What a warp does together, shuffles apart. */
 static const char *check_matrix(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)
 {
-    const int acc = x->flags == HN_I8 ? HN_I32 : HN_F32;
+    const int acc = x->flags == HN_I8 || x->flags == HN_U8 ? HN_I32 : HN_F32;
 
     if (x->op == HN_KOP_LDMATRIX) {
         if (!buffer(f, x->imm, HN_KBUF_SHARED)) return "matrices lie in shared memory";
         if (x->dtype != HN_U32 || (x->lanes != 1 && x->lanes != 2 && x->lanes != 4)) return "yields u32 x 1, 2 or 4";
         return is(o[0], HN_I64, 1) ? NULL : "the index is not i64";
     }
-    if (x->flags != HN_F16 && x->flags != HN_BF16 && x->flags != HN_F32 && x->flags != HN_I8)
-        return "the element type is not f16, bf16, f32 or i8";
+    if (x->flags != HN_F16 && x->flags != HN_BF16 && x->flags != HN_F32 && x->flags != HN_I8 && x->flags != HN_U8)
+        return "the element type is not f16, bf16, f32, i8 or u8";
     return is(o[0], HN_U32, 4) && is(o[1], HN_U32, 2) && is(o[2], acc, 4) && same(o[2], (hn_ktype){ x->dtype, x->lanes })
                ? NULL
-               : "takes u32x4, u32x2 and f32x4, or i32x4 for i8";
+               : "takes u32x4, u32x2 and f32x4, or i32x4 for bytes";
 }
 
 static const char *check_state(const hn_kfunc *f, const hn_kins *x, const hn_ktype *o)

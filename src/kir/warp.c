@@ -31,6 +31,8 @@ static double element(int dtype, const uint8_t *line, int k)
     switch (dtype) {
     case HN_I8:
         return (int8_t)line[k];
+    case HN_U8:
+        return line[k];
     case HN_F32:
         memcpy(&word, line + 4 * k, sizeof(word));
         return (double)to_tf32(word);
@@ -42,12 +44,12 @@ static double element(int dtype, const uint8_t *line, int k)
 
 static uint64_t sum_of(int dtype, const uint8_t *row, const uint8_t *column, uint64_t acc)
 {
-    const int n = ROW_BYTES * 8 / hn_dtype_bits((hn_dtype)dtype);
+    const int n = ROW_BYTES * 8 / hn_dtype_bits((hn_dtype)dtype), of_column = dtype == HN_U8 ? HN_I8 : dtype;
     double s = 0; /* exact for bytes */
 
     for (int k = 0; k < n; k++)
-        s += element(dtype, row, k) * element(dtype, column, k);
-    if (dtype == HN_I8) return hn_klane_norm(HN_I32, acc + (uint64_t)(int64_t)s);
+        s += element(dtype, row, k) * element(of_column, column, k);
+    if (of_column == HN_I8) return hn_klane_norm(HN_I32, acc + (uint64_t)(int64_t)s);
     return hn_f32_lane((float)(s + (double)hn_lane_f32(acc)));
 }
 

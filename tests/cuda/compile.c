@@ -37,12 +37,21 @@ static int check_images(const uint8_t *code, size_t bytes, const char *target)
     return n;
 }
 
+/* Some region of what was built last runs by this tactic. */
+static bool takes(const hn_build_report *r, const char *tactic)
+{
+    for (int i = 0; i < r->n_region; i++)
+        if (strncmp(r->region[i].tactic, tactic, strlen(tactic)) == 0) return true;
+    return false;
+}
+
+static hn_build_report built;
+
 static hn_digest build_with(hn_test *t, const char *text, const char *target, const char *route)
 {
     hn_diag dg = { 0 };
     hn_target g;
     hn_graph *graph;
-    hn_build_report r;
     hn_engine_file *f;
     hn_route how = { 0 };
     void *data = NULL;
@@ -53,13 +62,13 @@ static hn_digest build_with(hn_test *t, const char *text, const char *target, co
     CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
     CHECK_OK(hn_route_parse(t->arena, route, &how, &dg), &dg);
     const hn_build_opts o = { .target = &g, .route = &how, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
-    CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), &dg);
+    CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &built, &dg), &dg);
     CHECK_OK(hn_engine_file_open_memory(data, bytes, NULL, &f, &dg), &dg);
     const uint8_t *code = hn_engine_file_code(f, &n_code);
     CHECK(check_images(code, n_code, target) > 0);
     hn_engine_file_close(f);
     free(data);
-    return r.payload;
+    return built.payload;
 }
 
 static void build(hn_test *t, const char *text, const char *target)
@@ -103,6 +112,22 @@ TEST(nvrtc_matrix_units)
          "in q f16[1,12,128,64]  in k f16[1,12,128,64]  in v f16[1,12,128,64]\ny = attention(q, k, v)\nout y",
          "sym s [1,512,1024]\nin q bf16[1,8,s,128]  in k bf16[1,2,s,128]  in v bf16[1,2,s,128]\ny = attention(q, k, v) {causal=upper_left}\n"
          "out y");
+}
+
+#define SCALED "  f = cast(a) {to=f32}  g = mul(f, s)  h = add(g, b)  r = relu(h)  y = quantize(r, s, z) {to=u8}\nout y"
+
+TEST(nvrtc_bytes_on_matrix_units)
+{
+    BOTH("in x u8[512,768]  const w i8[768,3072]  const b f32[3072]  const s f32[] = {0.02}  const z u8[] = {120}\na = matmul_int(x, w, z)" SCALED,
+         "in x i8[128,384]  const w u8[384,1536]  const v u8[1536]  in z i8[]\ny = matmul_int(x, w, z, v)\nout y",
+         "in x u8[1,64,56,56]  const w i8[64,64,3,3]  const b f32[64,1,1]  const s f32[] = {0.02}  const z u8[] = {120}\n"
+         "a = conv_int(x, w, z) {pad_begin=[1,1], pad_end=[1,1]}" SCALED,
+         "in x u8[1,3,224,224]  const w i8[64,3,7,7]  in z u8[]\ny = conv_int(x, w, z) {pad_begin=[3,3], pad_end=[3,3], stride=[2,2]}\nout y",
+         "in x i8[8,512,7,7]  const w i8[2048,512,1,1]\ny = conv_int(x, w)\nout y",
+         "in x u8[1,128,28,28]  const w u8[128,64,3,3]  const v u8[128]  in z u8[]\ny = conv_int(x, w, z, v) {group=2, pad_begin=[1,1], pad_end=[1,1]}\nout y");
+    CHECK(takes(&built, "conv_int8_mma__cuda"));
+    build(t, "in x u8[40,64]  const w i8[64,160]\nm = matmul_int(x, w)\nout m", "sm_80");
+    CHECK(takes(&built, "gemm_int8_mma__cuda"));
 }
 
 TEST(nvrtc_tf32_is_asked_for)

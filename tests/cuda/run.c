@@ -54,6 +54,23 @@ TEST(cuda_matrix_units)
                    &(hn_run_opts){ .target = "sm_90a", .tol = 1e-3, .route = "-math:tf32=1" });
 }
 
+/* Scales are powers of two: no bin may differ. */
+TEST(cuda_bytes_on_matrix_units)
+{
+    static const char image[] = "in f u8[1,16,9,10]  const w i8[24,16,3,3]  const v u8[16,24,1,1]  const s f32[] = {0.0625}  const t f32[] = {0.25}\n"
+                                "const u f32[] = {16}  const z u8[] = {131}  const o u8[] = {128}\n"
+                                "x = dequantize(f, s, z)  a = dequantize(w, t)  p = conv(x, a) {pad_begin=[1,1], pad_end=[1,1]}\n"
+                                "q = quantize(p, u, z) {to=u8}  d = dequantize(q, u, z)  b = dequantize(v, t, o)  c = conv(d, b)\n"
+                                "e = quantize(c, u, z) {to=u8}\nout e  out q";
+    static const char dynamic[] = "in x f32[17,48]  const w i8[48,40]  const c f32[] = {0.5}\nq, s, z = dynamic_quantize(x)\n"
+                                  "y = matmul_int(q, w, z)  f = cast(y) {to=f32}  e = mul(s, c)  r = mul(f, e)\nout r";
+    hn_simulate(/* libraries= */ false);
+    hn_check_graph(image, &(hn_run_opts){ .target = "sm_90a", .tol = 1e-9 });
+    hn_check_graph(image, &(hn_run_opts){ .target = "sm_90a", .tol = 1e-9, .route = "-layout:image=0" });
+    check(dynamic);
+    check("sym n [1,9,64]\nin x u8[n,33]  const w i8[33,24]  const z u8[] = {7}\ny = matmul_int(x, w, z)\nout y");
+}
+
 TEST(cuda_halves_kept_wide_or_rounded)
 {
     static const char text[] = "in x f16[9,33]\na = exp(x)  b = sigmoid(a)  c = tanh(x)  d = mul(b, c)  e = sub(d, x)\nout e  out c";

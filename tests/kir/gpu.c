@@ -185,6 +185,7 @@ static double part_of(hn_dtype type, const uint8_t *p, int k)
 
 static void check_tile(hn_test *t, hn_dtype type, hn_dtype acc, bool turned)
 {
+    const hn_dtype other = type == HN_U8 ? HN_I8 : type;
     const int n = 256 / hn_dtype_bits(type);
     uint8_t x[16 * 32], y[8 * 32], z[16 * 8 * 4];
     const hn_kfunc f = tile_kernel(t, type, acc, turned);
@@ -205,7 +206,7 @@ static void check_tile(hn_test *t, hn_dtype type, hn_dtype acc, bool turned)
         for (int j = 0; j < 8; j++) {
             double want = 1;
             for (int k = 0; k < n; k++)
-                want += part_of(type, x, i * n + k) * part_of(type, y, turned ? k * 8 + j : j * n + k);
+                want += part_of(type, x, i * n + k) * part_of(other, y, turned ? k * 8 + j : j * n + k);
             CHECK(part_of(acc, z, i * 8 + j) == want);
         }
 }
@@ -218,6 +219,7 @@ TEST(gpu_warps_multiply_tiles)
     check_tile(t, HN_BF16, HN_F32, true);
     check_tile(t, HN_F32, HN_F32, false);
     check_tile(t, HN_I8, HN_I32, false);
+    check_tile(t, HN_U8, HN_I32, false);
 }
 
 TEST(gpu_near_functions)

@@ -126,6 +126,62 @@ TEST(gpu_half_convolutions)
     every(t, "in x f16[2,8,19]  in w f16[9,8,5]\ny = conv(x, w) {pad_begin=[2], pad_end=[2]}\nout y", "conv", NULL, 1e-3);
 }
 
+/* Bytes on matrix units, bit for bit: every pair of signs, zero points that are known, computed, alike for all columns or not. */
+static void bytes(hn_test *t, const char *text, const char *root, const char *layout)
+{
+    fast_every(t, &(fast_case){ .text = text, .root = root, .layout = layout, .tol = 1e-15, .n_point = 2 });
+}
+
+TEST(gpu_byte_products)
+{
+    static const int m[] = { 1, 17, 40, 33 }, n[] = { 8, 40, 24, 31 }, k[] = { 16, 40, 96, 99 };
+    for (int i = 0; i < 4; i++) {
+        const char *a = i % 2 ? "u8" : "i8", *b = i / 2 ? "u8" : "i8";
+        bytes(t, hn_arena_printf(t->arena, "in x %s[%d,%d]  in w %s[%d,%d]\ny = matmul_int(x, w)\nout y", a, m[i], k[i], b, k[i], n[i]),
+              "matmul_int", NULL);
+        bytes(t, hn_arena_printf(t->arena, "in x %s[%d,%d]  in w %s[%d,%d]  in z %s[]  const v %s[] = {77}\ny = matmul_int(x, w, z, v)\nout y", a,
+                                 m[i], k[i], b, k[i], n[i], a, b), "matmul_int", NULL);
+        bytes(t, hn_arena_printf(t->arena, "in x %s[2,%d,%d]  in w %s[%d,%d]  in wz %s[%d]  const z %s[] = {3}\ny = matmul_int(x, w, z, wz)\nout y",
+                                 a, m[i] / 2 + 1, k[i], b, k[i], n[i], b, n[i], a), "matmul_int", NULL);
+    }
+}
+
+/* Sums split over blocks; what follows and precedes in one kernel. */
+TEST(gpu_byte_products_scaled)
+{
+    every(t, "in x u8[5,1600]  in w i8[1600,16]  const z u8[] = {128}\ny = matmul_int(x, w, z)\nout y", "matmul_int", NULL, 1e-15);
+    bytes(t, "in x u8[33,64]  in w i8[64,48]  in z u8[]  const s f32[] = {0.0078125}  const p f32[] = {120}  const lo f32[] = {0}  const hi f32[] = {255}\n"
+             "a = matmul_int(x, w, z)  f = cast(a) {to=f32}  g = mul(f, s)  r = round(g)  h = add(r, p)  c = max(h, lo)  d = min(c, hi)  e = cast(d) {to=u8}\nout e",
+          "matmul_int", NULL);
+    bytes(t, "in x i32[9,64]  in w i8[64,24]  const z i8[] = {5}\nq = cast(x) {to=i8}  a = matmul_int(q, w, z)\nout a", "matmul_int", NULL);
+    fast_every(t, &(fast_case){ .text = "sym n [1,40,90]\nin x u8[n,48]  in w u8[48,24]  in z u8[]\ny = matmul_int(x, w, z)\nout y",
+                                .root = "matmul_int", .tol = 1e-15, .sym = 21, .n_point = 2 });
+}
+
+static void byte_convolutions(hn_test *t, const char *a, const char *b, const char *layout)
+{
+    bytes(t, hn_arena_printf(t->arena, "in x %s[2,16,7,6]  in w %s[24,16,3,3]  const z %s[] = {9}\n"
+             "y = conv_int(x, w, z) {pad_begin=[1,1], pad_end=[1,1], stride=[2,1]}\nout y", a, b, a), "conv_int", layout);
+    bytes(t, hn_arena_printf(t->arena, "in x %s[1,32,5,4]  in w %s[32,16,3,3]  in z %s[]  in wz %s[32]\n"
+             "y = conv_int(x, w, z, wz) {group=2, dilation=[2,1], pad_begin=[1,1], pad_end=[2,1]}\nout y", a, b, a, b), "conv_int", layout);
+    bytes(t, hn_arena_printf(t->arena, "in x %s[1,16,4,5]  in w %s[33,16,1,1]\ny = conv_int(x, w)\nout y", a, b), "conv_int", layout);
+    bytes(t, hn_arena_printf(t->arena, "in x %s[1,3,5,6]  in w %s[16,3,3,3]  in z %s[]\ny = conv_int(x, w, z) {pad_begin=[0,1], pad_end=[1,1]}\nout y",
+             a, b, a), "conv_int", layout);
+}
+
+TEST(gpu_byte_convolutions)
+{
+    byte_convolutions(t, "u8", "i8", "acdb");
+    byte_convolutions(t, "i8", "i8", NULL);
+}
+
+TEST(gpu_byte_convolutions_of_unsigned_weights)
+{
+    byte_convolutions(t, "u8", "u8", "acdb");
+    bytes(t, "in x i8[1,32,6,5]  in w u8[16,32,3,3]  in z i8[]\ny = conv_int(x, w, z) {pad_begin=[1,1], pad_end=[1,1]}\nout y", "conv_int", "acdb");
+    bytes(t, "in x u8[2,16,19]  in w i8[9,16,5]  in z u8[]\ny = conv_int(x, w, z) {pad_begin=[2], pad_end=[2]}\nout y", "conv_int", NULL);
+}
+
 TEST(gpu_half_attention)
 {
     every(t, "in q f16[1,2,20,16]  in k f16[1,2,33,16]  in v f16[1,2,33,32]\ny = attention(q, k, v)\nout y", "attention", NULL, 2e-3);

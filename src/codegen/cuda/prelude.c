@@ -21,6 +21,7 @@ MMA("bf16", "f32", "f", "m16n8k16.row.col.f32.bf16.bf16.f32", "")
 MMA("tf32", "f32", "f", "m16n8k8.row.col.f32.tf32.tf32.f32",
     "a0 = hn_to_tf32(a0); a1 = hn_to_tf32(a1); a2 = hn_to_tf32(a2); a3 = hn_to_tf32(a3); b0 = hn_to_tf32(b0); b1 = hn_to_tf32(b1);\n  ")
 MMA("i8", "i32", "r", "m16n8k32.row.col.s32.s8.s8.s32", "")
+MMA("u8", "i32", "r", "m16n8k32.row.col.s32.u8.s8.s32", "")
 LDMATRIX(1, "%0", "\"=r\"(d[0])")
 LDMATRIX(2, "%0,%1", "\"=r\"(d[0]), \"=r\"(d[1])")
 LDMATRIX(4, "%0,%1,%2,%3", "\"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])")

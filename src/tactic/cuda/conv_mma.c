@@ -2,7 +2,7 @@
  * channels, channels fastest. Images stored channels last are copied a chunk of channels at a time, padding arriving as zeros;
  * other images, and what is fused before, are computed a chunk at a time. Weights are stored [group][n][k] when building. */
 #include "tactic/cpu/loops.h"
-#include "tactic/cuda/mma.h"
+#include "tactic/cuda/mma_bytes.h"
 
 enum { MAX_SLOT = 16 };
 
@@ -18,13 +18,19 @@ typedef struct image {
     hn_kv corner[MAX_SLOT][HN_MAX_RANK], base[MAX_SLOT], live[MAX_SLOT]; /* of x: index of the first tap */
     hn_kv reach[MAX_SLOT]; /* bits of the rows and columns of taps that fall inside */
     hn_mma_rows weights;
+    hn_mma_bytes bytes;
 } image;
+
+static bool of_bytes(const hn_region *r)
+{
+    return r->root->op == HN_OP_conv_int;
+}
 
 static void image_of(const hn_region *r, image *c)
 {
-    *c = (image){ .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0],
+    *c = (image){ .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = of_bytes(r) ? NULL : hn_in(r->root, 2), .y = r->root->out[0],
                   .groups = hn_attr_i(r->root, "group"), .taps = 1 };
-    c->type = c->w->type.dtype;
+    c->type = of_bytes(r) ? c->x->type.dtype : c->w->type.dtype;
     hn_loops_window_of(r->root, &c->win);
     for (int a = 2; a < c->w->type.rank; a++) c->taps *= c->w->type.dim[a];
     c->columns = c->w->type.dim[0] / c->groups;
@@ -36,9 +42,10 @@ static void image_of(const hn_region *r, image *c)
     for (int s = 0; s < c->win.n; s++) c->checked[s] = c->w->type.dim[s + 2] != 1 || c->win.pad[s] != 0 || (s < n_end && end[s] != 0);
 }
 
+enum { LEAST_COLUMNS = 8 };
+
 static hn_fit fits(const hn_region *r, hn_dtype one, hn_dtype other)
 {
-    enum { LEAST_COLUMNS = 8 };
     const hn_node *n = r->root;
     if (n->op != HN_OP_conv) return HN_FIT_OP;
     const hn_fit fit = hn_mma_weights_fit(r, one, other);
@@ -58,6 +65,25 @@ static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
     return fits(r, HN_F32, HN_F32);
 }
 
+static hn_fit fits_bytes(const hn_region *r, const hn_target *t)
+{
+    image c;
+    (void)t;
+    if (!of_bytes(r)) return HN_FIT_OP;
+    if (!hn_tdesc_is_static(&hn_in(r->root, 1)->type)) return HN_FIT_SYMBOLIC;
+    image_of(r, &c);
+    const hn_fit fit = hn_mma_bytes_fit(r, c.columns, c.groups, &c.bytes);
+    return fit == HN_FIT_YES && c.columns < LEAST_COLUMNS ? HN_FIT_TOO_SMALL : fit;
+}
+
+/* As image_of, of bytes. */
+static void byte_image_of(const hn_region *r, image *c)
+{
+    image_of(r, c);
+    hn_mma_bytes_fit(r, c->columns, c->groups, &c->bytes);
+    c->bytes.padded = true;
+}
+
 /* Every chunk of k is channels of one tap, which lie together. */
 static bool is_copied(const image *c)
 {
@@ -74,6 +100,9 @@ void hn_mma_conv_size(const hn_region *r, hn_mma_size *ret)
                           .bytes = w.bytes, .computed = { !is_copied(&c), false } };
     for (int a = 0; a < c.y->type.rank; a++)
         if (a != 1) ret->m *= (double)hn_region_opt(r, c.y->type.dim[a]);
+    if (!of_bytes(r)) return;
+    byte_image_of(r, &c);
+    ret->row_sums = c.bytes.q.row_sums;
 }
 
 /* ---- the image ---- */
@@ -173,7 +202,14 @@ static hn_kv place_x(void *user, int slot, hn_kv k, hn_kv *ok)
     return hn_kb_add(b, c->base[slot], ahead);
 }
 
-/* One element: where there is no tap, or nothing but padding, zero whatever is fused before. */
+/* What stands where there is no tap, or nothing but padding, whatever is fused before: zero, or the zero point of bytes. */
+static hn_kv nothing(const image *c)
+{
+    hn_kb *b = hn_lower_kb(c->l);
+    return of_bytes(c->r) ? hn_mma_bytes_fill(&c->bytes) : hn_kb_f(b, 0);
+}
+
+/* One element. */
 static hn_kv element_x(const image *c, hn_kv g, const hn_kv *pixel, hn_kv k, hn_kv ok)
 {
     hn_kb *b = hn_lower_kb(c->l);
@@ -187,14 +223,14 @@ static hn_kv element_x(const image *c, hn_kv g, const hn_kv *pixel, hn_kv k, hn_
     const hn_kv in = hn_loops_tap(c->l, &c->win, c->x, pixel, tap, at);
     if (hn_kv_is(in)) ok = hn_kb_and(b, ok, in);
     hn_kidx_init(&idx, c->x->type.rank, at);
-    return hn_kb_select(b, ok, hn_lower_value(c->l, c->x, &idx, ok), hn_kb_f(b, 0));
+    return hn_kb_select(b, ok, hn_lower_value(c->l, c->x, &idx, ok), nothing(c));
 }
 
 static hn_kv chunk_x(void *user, hn_kv g, hn_kv m, hn_kv k, int elems, hn_kv ok)
 {
     image *c = user;
     hn_kb *b = hn_lower_kb(c->l);
-    hn_kv pixel[HN_MAX_RANK], x = hn_kb_float(b, HN_F32, elems, 0);
+    hn_kv pixel[HN_MAX_RANK], x = hn_kb_splat(b, nothing(c), elems);
     hn_loops_split(c->l, c->y, hn_mma_pixels(c->y), m, pixel);
     for (int i = 0; i < elems; i++) {
         hn_lower_forget(c->l);
@@ -212,12 +248,18 @@ static int64_t weight_at(const void *user, int64_t n, int64_t k)
 
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
-    (void)t, (void)p, (void)i, (void)dg;
+    (void)t, (void)p, (void)dg;
     image c;
     image_of(r, &c);
-    const hn_mma_source from = { .data = r->data[hn_region_operand(r, c.w)], .type = c.type, .rows = c.groups * c.columns,
+    const hn_mma_source from = { .data = r->data[hn_region_operand(r, c.w)], .type = c.w->type.dtype, .rows = c.groups * c.columns,
                                  .depth = c.depth, .user = &c, .at = weight_at };
-    hn_mma_store_rows(&from, dst);
+    if (!of_bytes(r)) {
+        hn_mma_store_rows(&from, dst);
+        return HONE_OK;
+    }
+    image bytes;
+    byte_image_of(r, &bytes);
+    hn_mma_bytes_pack(r, &bytes.bytes, &from, i, dst);
     return HONE_OK;
 }
 
@@ -244,19 +286,28 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
     d->n_axis = 1;
     d->user = c;
     d->index = index_y;
+    if (of_bytes(c->r)) {
+        d->bytes = &c->bytes;
+        hn_mma_bytes_start(d->bytes, l);
+    }
     if (which) return;
     d->a = (hn_mma_operand){ .user = c, .buf = is_copied(c) ? hn_lower_in(l, hn_region_operand(c->r, c->x)) : -1,
                              .row_fast = hn_loops_dense_axis(c->x) != 1, .begin = begin_x, .place = place_x, .chunk = chunk_x };
     c->weights = (hn_mma_rows){ .l = l, .rows = c->columns, .stride = c->row, .grouped = true };
-    d->b = hn_mma_stored_rows(&c->weights, hn_lower_blob(l, 0, c->type));
+    d->b = hn_mma_stored_rows(&c->weights, hn_lower_blob(l, HN_MMA_BLOB_ROWS, d->bytes ? HN_I8 : c->type));
 }
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
     image c;
-    image_of(r, &c);
-    const hn_mma_maker how = { .user = &c, .start = start, .name = c.type == HN_F32 ? "conv_tf32_mma__cuda" : "conv_half_mma__cuda" };
-    HN_TRY(hn_mma_add_rows(ret, hn_region_operand(r, c.w), "conv_mma", c.type, c.groups * c.columns, c.row, dg));
+    const bool bytes = of_bytes(r);
+    if (bytes) byte_image_of(r, &c);
+    else image_of(r, &c);
+    const hn_mma_maker how = { .user = &c, .start = start,
+                               .name = bytes ? "conv_int8_mma__cuda" : c.type == HN_F32 ? "conv_tf32_mma__cuda" : "conv_half_mma__cuda" };
+    HN_TRY(hn_mma_add_rows(ret, hn_region_operand(r, c.w), c.w->type.dtype == HN_U8 ? "conv_mma_u8" : "conv_mma", c.type,
+                           c.groups * c.columns, c.row, dg));
+    if (bytes) HN_TRY(hn_mma_bytes_add(r, &c.bytes, ret, "conv_mma", dg));
     return hn_mma_emit(&how, r, t, p, ret, dg);
 }
 
@@ -270,4 +321,10 @@ const hn_tactic_def hn_tactic_conv_tf32_mma__cuda = {
     .name = "conv_tf32_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
     .fits = fits_tf32, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_matrix_units,
+};
+
+const hn_tactic_def hn_tactic_conv_int8_mma__cuda = {
+    .name = "conv_int8_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .fits = fits_bytes, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
+    .source = HN_KNOB_tactic_matrix_units,
 };

@@ -1,8 +1,9 @@
-/* Matrix products on a GPU's matrix units: f16 and bf16 as the model has them, f32 as tf32 where the route allows. Operands whose
+/* Matrix products on a GPU's matrix units: f16 and bf16 as the model has them, f32 as tf32 where the route allows, bytes by constant
+ * bytes. Operands whose
  * rows are whole chunks are copied as they lie, transposed or not; others, and what is fused before, are computed a chunk at a
  * time. Constant right operands whose rows are not are stored [n][k] when building, rows filled up with zeros. */
 #include "tactic/cpu/loops.h"
-#include "tactic/cuda/mma.h"
+#include "tactic/cuda/mma_bytes.h"
 
 enum { MAX_SLOT = 16, A = 0, B = 1 };
 
@@ -24,12 +25,18 @@ struct product {
     hn_dtype type;
     factor f[2];
     hn_mma_rows rows; /* the right operand's, where they are stored anew */
+    hn_mma_bytes bytes;
 };
+
+static bool of_bytes(const hn_region *r)
+{
+    return r->root->op == HN_OP_matmul_int;
+}
 
 static hn_dtype type_of(const hn_region *r)
 {
     const hn_dtype t = hn_in(r->root, A)->type.dtype;
-    return hn_in(r->root, B)->type.dtype == t ? t : HN_NONE;
+    return of_bytes(r) || hn_in(r->root, B)->type.dtype == t ? t : HN_NONE;
 }
 
 static hn_fit fits(const hn_region *r, hn_dtype one, hn_dtype other)
@@ -56,7 +63,7 @@ static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
 static void axes_of(const hn_region *r, int which, int *row, int *k)
 {
     const int rank = hn_in(r->root, which)->type.rank;
-    const bool turned = hn_attr_i(r->root, which == A ? "trans_a" : "trans_b");
+    const bool turned = !of_bytes(r) && hn_attr_i(r->root, which == A ? "trans_a" : "trans_b");
     const bool k_last = which == A ? !turned : turned;
     *row = rank - (k_last ? 2 : 1);
     *k = rank - (k_last ? 1 : 2);
@@ -92,6 +99,23 @@ static int64_t packed_row(const hn_region *r)
     return hn_mma_row_elems(type_of(r), hn_in(r->root, B)->type.dim[k]);
 }
 
+static hn_fit bytes_of(const hn_region *r, hn_mma_bytes *ret)
+{
+    if (!of_bytes(r)) return HN_FIT_OP;
+    const hn_value *a = hn_in(r->root, A), *b = hn_in(r->root, B);
+    if (a->type.rank < 2 || b->type.rank != 2) return HN_FIT_SHAPE;
+    const hn_fit fit = hn_mma_bytes_fit(r, b->type.dim[1], 1, ret);
+    ret->depth = b->type.dim[0];
+    return fit == HN_FIT_YES && (b->type.dim[0] <= 0 || b->type.dim[1] <= 0) ? HN_FIT_SHAPE : fit;
+}
+
+static hn_fit fits_bytes(const hn_region *r, const hn_target *t)
+{
+    hn_mma_bytes q;
+    (void)t;
+    return bytes_of(r, &q);
+}
+
 void hn_mma_gemm_size(const hn_region *r, hn_mma_size *ret)
 {
     const hn_value *y = r->root->out[0];
@@ -105,6 +129,8 @@ void hn_mma_gemm_size(const hn_region *r, hn_mma_size *ret)
                           .k = (double)hn_region_opt(r, hn_in(r->root, A)->type.dim[k]),
                           .computed = { !is_copied(r, A), !is_copied(r, B) && !is_packed(r, B) } };
     for (int i = 0; i < rank - 2; i++) ret->groups *= (double)hn_region_opt(r, y->type.dim[i]);
+    hn_mma_bytes q;
+    ret->row_sums = bytes_of(r, &q) == HN_FIT_YES && q.q.row_sums;
 }
 
 /* ---- operands ---- */
@@ -161,13 +187,15 @@ static int64_t standing_at(const void *user, int64_t n, int64_t k)
 
 static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
-    (void)t, (void)p, (void)i, (void)dg;
+    (void)t, (void)p, (void)dg;
     int row_axis, k_axis;
     axes_of(r, B, &row_axis, &k_axis);
     const hn_value *v = hn_in(r->root, B);
     const hn_mma_source from = { .data = r->data[hn_region_operand(r, v)], .type = v->type.dtype, .rows = v->type.dim[row_axis],
                                  .depth = v->type.dim[k_axis], .user = v, .at = k_axis ? lying_at : standing_at };
-    hn_mma_store_rows(&from, dst);
+    hn_mma_bytes q;
+    if (bytes_of(r, &q) == HN_FIT_YES) hn_mma_bytes_pack(r, &q, &from, i, dst);
+    else hn_mma_store_rows(&from, dst);
     return HONE_OK;
 }
 
@@ -189,7 +217,7 @@ static hn_mma_operand operand(product *p, int which)
     f->check_k = !hn_dim_is_const(k) || k * hn_dtype_bits(p->type) / 8 % MOST_STEP;
     if (is_packed(p->r, which)) {
         p->rows = (hn_mma_rows){ .l = p->l, .rows = f->v->type.dim[f->row_axis], .stride = packed_row(p->r) };
-        return hn_mma_stored_rows(&p->rows, hn_lower_blob(p->l, 0, p->type));
+        return hn_mma_stored_rows(&p->rows, hn_lower_blob(p->l, HN_MMA_BLOB_ROWS, f->v->type.dtype == HN_U8 ? HN_I8 : f->v->type.dtype));
     }
     const int dense = hn_loops_dense_axis(f->v), number = hn_region_operand(p->r, f->v);
     return (hn_mma_operand){ .user = f, .buf = is_copied(p->r, which) ? hn_lower_in(p->l, number) : -1,
@@ -211,6 +239,10 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
     const int rank = p->y->type.rank;
     p->l = l;
     d->type = p->type;
+    if (of_bytes(p->r)) {
+        d->bytes = &p->bytes;
+        hn_mma_bytes_start(d->bytes, l);
+    }
     d->y = p->y;
     d->groups = hn_loops_extent(p->r, p->y, hn_loops_all(p->y) & ~(3u << (rank - 2)));
     d->m = p->y->type.dim[rank - 2];
@@ -229,13 +261,17 @@ static void start(void *user, hn_lower *l, int which, hn_mma *d)
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *prm, hn_emission *ret, hn_diag *dg)
 {
     product p = { .r = r, .y = r->root->out[0], .type = type_of(r) };
-    const hn_mma_maker how = { .user = &p, .start = start, .name = p.type == HN_F32 ? "gemm_tf32_mma__cuda" : "gemm_half_mma__cuda" };
+    const bool bytes = bytes_of(r, &p.bytes) == HN_FIT_YES;
+    const hn_mma_maker how = { .user = &p, .start = start,
+                               .name = bytes ? "gemm_int8_mma__cuda" : p.type == HN_F32 ? "gemm_tf32_mma__cuda" : "gemm_half_mma__cuda" };
     if (is_packed(r, B)) {
         int row, k;
         axes_of(r, B, &row, &k);
         const hn_value *v = hn_in(r->root, B);
-        HN_TRY(hn_mma_add_rows(ret, hn_region_operand(r, v), k ? "gemm_mma" : "gemm_mma_turned", p.type, v->type.dim[row], packed_row(r), dg));
+        HN_TRY(hn_mma_add_rows(ret, hn_region_operand(r, v), k ? "gemm_mma" : v->type.dtype == HN_U8 ? "gemm_mma_turned_u8" : "gemm_mma_turned",
+                               p.type, v->type.dim[row], packed_row(r), dg));
     }
+    if (bytes) HN_TRY(hn_mma_bytes_add(r, &p.bytes, ret, "gemm_mma", dg));
     return hn_mma_emit(&how, r, t, prm, ret, dg);
 }
 
@@ -249,4 +285,10 @@ const hn_tactic_def hn_tactic_gemm_tf32_mma__cuda = {
     .name = "gemm_tf32_mma__cuda", .rev = 5, .arch = HN_ARCH_SM,
     .fits = fits_tf32, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
     .changes_numbers = true, .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_matrix_units,
+};
+
+const hn_tactic_def hn_tactic_gemm_int8_mma__cuda = {
+    .name = "gemm_int8_mma__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .fits = fits_bytes, .space = hn_mma_space, .legal = hn_mma_legal, .cost = hn_mma_cost, .emit = emit, .pack = pack,
+    .source = HN_KNOB_tactic_matrix_units,
 };

@@ -79,6 +79,7 @@ void hn_mma_store_rows(const hn_mma_source *from, void *dst)
     uint8_t *at = dst;
     for (int64_t n = 0; n < from->rows; n++) {
         for (int64_t k = 0; k < from->depth; k++, at += size) memcpy(at, src + (size_t)from->at(from->user, n, k) * size, size);
+        for (uint8_t *x = at - (size_t)from->depth * size; from->flip && x < at; x++) *x ^= from->flip;
         memset(at, 0, (size_t)(row - from->depth) * size);
         at += (size_t)(row - from->depth) * size;
     }
@@ -147,6 +148,16 @@ static void begin_side(kernel *k, side *s, hn_kv first_row)
     }
 }
 
+static void copy_or_fill(kernel *k, hn_kv to, int buf, hn_kv from, hn_kv ok)
+{
+    hn_kb *b = k->b;
+    hn_kb_if(b, ok);
+    hn_kb_copy(b, k->shared, to, buf, from, CHUNK, HN_KV_NONE);
+    hn_kb_else(b);
+    hn_kb_store_aligned(b, k->shared, to, k->fill);
+    hn_kb_end(b);
+}
+
 /* Copies of step `step` begin, into the stage at word `stage`. */
 static void copy_side(kernel *k, side *s, hn_kv step, hn_kv stage)
 {
@@ -155,7 +166,9 @@ static void copy_side(kernel *k, side *s, hn_kv step, hn_kv stage)
     for (int i = 0; i < s->slots && s->op->buf >= 0; i++) {
         hn_kv ok = HN_KV_NONE;
         const hn_kv from = s->op->place(s->op->user, i, hn_kb_add(b, k0, s->k[i]), &ok);
-        hn_kb_copy(b, k->shared, hn_kb_add(b, stage, s->word[i]), s->op->buf, from, CHUNK, ok);
+        const hn_kv to = hn_kb_add(b, stage, s->word[i]);
+        if (s == &k->side[0] && hn_kv_is(k->fill)) copy_or_fill(k, to, s->op->buf, from, ok);
+        else hn_kb_copy(b, k->shared, to, s->op->buf, from, CHUNK, ok);
     }
 }
 
@@ -174,6 +187,15 @@ static void copy_step(kernel *k, hn_kv step, hn_kv stage)
     hn_kb_commit(k->b);
 }
 
+static void read_zero_point(kernel *k)
+{
+    hn_kb *b = k->b;
+    hn_mma_bytes *q = k->d->bytes;
+    if (!q) return;
+    hn_mma_bytes_ready(q);
+    if (q->moves && q->padded) k->fill = hn_kb_bitcast(b, hn_kb_splat(b, hn_mma_bytes_fill(q), CHUNK), HN_F32, WORDS);
+}
+
 /* The first stages. Constant weights are on their way before the kernels that make the rest have ended. */
 static void copy_first_steps(kernel *k)
 {
@@ -187,6 +209,7 @@ static void copy_first_steps(kernel *k)
         if (early) copy_sides(k, 1, 2, step[s], stage[s]);
     }
     hn_kb_depend(b);
+    read_zero_point(k);
     for (int s = 0; s < ahead; s++) {
         if (!early) copy_step(k, step[s], stage[s]);
         else copy_sides(k, 0, 1, step[s], stage[s]);
@@ -207,7 +230,7 @@ static void compute_side(kernel *k, side *s, hn_kv step)
         hn_lower_forget(d->l);
         hn_kv x = s->op->chunk(s->op->user, k->g, s->row[i], at, elems, ok);
         hn_lower_forget(d->l);
-        if (d->type != HN_F32) x = hn_kb_bitcast(b, hn_kb_half(b, x, d->type), HN_F32, WORDS);
+        if (d->type != HN_F32) x = hn_kb_bitcast(b, d->bytes ? x : hn_kb_half(b, x, d->type), HN_F32, WORDS);
         s->held[i] = x;
     }
 }
@@ -220,6 +243,12 @@ static void put_side(kernel *k, side *s, hn_kv stage)
 }
 
 /* ---- multiplying a stage ---- */
+/* Sums of a's rows, by another tile whose b is ones. */
+static bool has_row_sums(const hn_mma *d)
+{
+    return d->bytes && d->bytes->q.row_sums;
+}
+
 /* Four matrices: of a, two eights of rows by two chunks of k; of b, rows of two tiles in turn. Yields the words in the order of
  * the instruction. */
 static hn_kv load_words(kernel *k, const side *s, bool is_a, hn_kv stage, hn_kv row, int step)
@@ -250,6 +279,8 @@ static void multiply_step(kernel *k, hn_kv stage, int step)
         y[j] = hn_kb_slice(b, two, 0, 2);
         y[j + 1] = hn_kb_slice(b, two, 2, 2);
     }
+    for (int i = 0; i < k->w.mi && has_row_sums(k->d); i++)
+        hn_kb_set(b, k->row_sum[i], hn_kb_mma(b, k->d->type, x[i], k->ones, hn_kb_get(b, k->row_sum[i])));
     for (int i = 0; i < k->w.mi; i++)
         for (int j = 0; j < k->w.ni; j++)
             hn_kb_set(b, k->acc[i][j], hn_kb_mma(b, k->d->type, x[i], y[j], hn_kb_get(b, k->acc[i][j])));
@@ -309,7 +340,33 @@ static void each_pair(kernel *k, take_pair take)
 static void to_shared(kernel *k, hn_kv row, hn_kv col, hn_kv two)
 {
     hn_kb *b = k->b;
+    if (k->d->bytes) two = hn_kb_bitcast(b, two, HN_F32, 2);
     hn_kb_store_aligned(b, k->shared, hn_kb_add(b, hn_kb_muli(b, row, k->w.bn + PAD), col), two);
+}
+
+/* Behind a row's sums, where there is room for the banks' sake. All warps of these rows have them; one tells. */
+static void row_sums_to_shared(kernel *k)
+{
+    hn_kb *b = k->b;
+    if (!has_row_sums(k->d)) return;
+    const hn_kv zero = hn_kb_i(b, 0), first = hn_kb_eq(b, hn_kb_imod(b, k->lane, hn_kb_i(b, 4)), zero);
+    hn_kb_if(b, hn_kb_and(b, first, hn_kb_eq(b, k->warp_n, zero)));
+    for (int i = 0; i < k->w.mi; i++)
+        for (int h = 0; h < 2; h++) {
+            hn_kv row, col;
+            pair_at(k, i, 0, h, &row, &col);
+            const hn_kv sum = hn_kb_bitcast(b, hn_kb_slice(b, hn_kb_get(b, k->row_sum[i]), 2 * h, 1), HN_F32, 1);
+            hn_kb_store(b, k->shared, hn_kb_addi(b, hn_kb_muli(b, row, k->w.bn + PAD), k->w.bn), sum);
+        }
+    hn_kb_end(b);
+}
+
+/* Lanes of sums from (row, col) of the block; col = bn: the row's own. */
+static hn_kv from_shared(kernel *k, hn_kv row, hn_kv col, int lanes)
+{
+    hn_kb *b = k->b;
+    const hn_kv x = hn_kb_load_aligned(b, k->shared, hn_kb_add(b, hn_kb_muli(b, row, k->w.bn + PAD), col), lanes);
+    return k->d->bytes ? hn_kb_bitcast(b, x, HN_I32, lanes) : x;
 }
 
 /* Parts lie [part][group][m][n]. */
@@ -332,7 +389,7 @@ static void to_parts(kernel *k, hn_kv row, hn_kv col, hn_kv two)
 }
 
 /* Fused work on sums of `lanes` neighbouring n; values of all results, before any is stored. */
-static void finish_run(const hn_mma *d, hn_kv g, hn_kv m, hn_kv n, hn_kv sums, run *ret)
+static void finish_run(const hn_mma *d, hn_kv g, hn_kv m, hn_kv n, hn_kv sums, hn_kv row_sum, run *ret)
 {
     hn_kb *b = hn_lower_kb(d->l);
     const int lanes = hn_kb_lanes(b, sums);
@@ -349,6 +406,7 @@ static void finish_run(const hn_mma *d, hn_kv g, hn_kv m, hn_kv n, hn_kv sums, r
         hn_lower_forget(d->l);
         sums = hn_kb_add(b, sums, hn_lower_value(d->l, d->bias, &one, HN_KV_NONE));
     }
+    if (d->bytes) sums = hn_mma_bytes_settle(d->bytes, g, n, sums, row_sum);
     hn_lower_seed(d->l, d->y, sums);
     for (int o = 0; o < d->r->g->n_out; o++) ret->x[o] = hn_lower_value(d->l, d->r->g->out[o].value, &ret->idx, HN_KV_NONE);
     hn_lower_forget(d->l);
@@ -391,10 +449,11 @@ static void finish_batch(kernel *k, hn_kv first, int lanes, int count)
     for (int u = 0; u < count; u++) {
         hn_kv row, col;
         run_at(k, hn_kb_addi(b, first, (int64_t)u * k->w.threads), lanes, &row, &col);
-        const hn_kv sums = hn_kb_load_aligned(b, k->shared, hn_kb_add(b, hn_kb_muli(b, row, k->w.bn + PAD), col), lanes);
+        const hn_kv sums = from_shared(k, row, col, lanes);
+        const hn_kv row_sum = has_row_sums(k->d) ? from_shared(k, row, hn_kb_i(b, k->w.bn), 1) : HN_KV_NONE;
         const hn_kv m = hn_kb_add(b, k->m0, row), n = hn_kb_add(b, k->n0, col);
         ok[u] = hn_kb_and(b, hn_kb_lt(b, m, k->m), hn_kb_lt(b, n, k->n));
-        finish_run(k->d, k->g, hn_kb_min(b, m, hn_kb_addi(b, k->m, -1)), hn_kb_min(b, n, hn_kb_addi(b, k->n, -lanes)), sums, &x[u]);
+        finish_run(k->d, k->g, hn_kb_min(b, m, hn_kb_addi(b, k->m, -1)), hn_kb_min(b, n, hn_kb_addi(b, k->n, -lanes)), sums, row_sum, &x[u]);
     }
     for (int u = 0; u < count; u++) {
         hn_kb_if(b, ok[u]);
@@ -415,6 +474,7 @@ static void finish(kernel *k)
     }
     hn_kb_barrier(b); /* the last stage has been read */
     each_pair(k, to_shared);
+    row_sums_to_shared(k);
     hn_kb_barrier(b);
     if (runs == batch) {
         finish_batch(k, k->tid, lanes, batch);
@@ -455,18 +515,23 @@ static void open_block(kernel *k)
 static void place_warp(kernel *k)
 {
     hn_kb *b = k->b;
+    const hn_kv none = k->d->bytes ? hn_kb_int(b, HN_I32, 4, 0) : hn_kb_float(b, HN_F32, 4, 0);
     const hn_kv warp = hn_kb_idiv(b, k->tid, hn_kb_i(b, 32)), across = hn_kb_i(b, k->w.wm);
     k->lane = hn_kb_imod(b, k->tid, hn_kb_i(b, 32));
     k->warp_m = hn_kb_muli(b, hn_kb_imod(b, warp, across), 16 * k->w.mi);
     k->warp_n = hn_kb_muli(b, hn_kb_idiv(b, warp, across), 8 * k->w.ni);
     for (int i = 0; i < k->w.mi; i++)
-        for (int j = 0; j < k->w.ni; j++) k->acc[i][j] = hn_kb_var(b, hn_kb_float(b, HN_F32, 4, 0));
+        for (int j = 0; j < k->w.ni; j++) k->acc[i][j] = hn_kb_var(b, none);
+    if (!has_row_sums(k->d)) return;
+    k->ones = hn_kb_int(b, HN_U32, 2, 0x01010101);
+    for (int i = 0; i < k->w.mi; i++) k->row_sum[i] = hn_kb_var(b, none);
 }
 
 static void product(hn_mma *d, const tile *w, int parts)
 {
     hn_kb *b = hn_lower_kb(d->l);
-    kernel k = { .d = d, .b = b, .w = *w, .step_elems = w->bk * 8 / hn_dtype_bits(d->type), .parts = parts };
+    kernel k = { .d = d, .b = b, .w = *w, .step_elems = w->bk * 8 / hn_dtype_bits(d->type), .parts = parts, .fill = HN_KV_NONE };
+    if (d->bytes && d->bytes->padded) d->bytes->depth = (d->k + k.step_elems - 1) / k.step_elems * k.step_elems;
     k.even_n = hn_dim_is_const(d->n) && d->n % 2 == 0;
     k.shared = hn_kb_shared(b, "stages", HN_F32, w->shared_bytes / 4);
     side_of(d, w, true, &k.side[0]);
@@ -500,7 +565,7 @@ static void add_run(hn_kb *b, hn_kv i, int lanes, hn_kv mask, void *user)
         sum = hn_kb_add(b, sum, hn_kb_load(b, a->parts, at, lanes));
     }
     run x;
-    finish_run(a->d, a->g, a->row, i, sum, &x);
+    finish_run(a->d, a->g, a->row, i, sum, /* row_sum= */ HN_KV_NONE, &x);
     store_run(a->d, &x);
 }
 
@@ -515,6 +580,7 @@ static void sum_parts(hn_mma *d, int parts, int split)
     const hn_kv row = hn_kb_parallel(b, hn_kb_ext(b, n_rows, 1));
     a.g = hn_kb_idiv(b, row, m);
     a.row = hn_kb_imod(b, row, m);
+    if (d->bytes) hn_mma_bytes_ready(d->bytes);
     hn_kb_vector_loop(b, hn_kb_i(b, 0), a.n, run_lanes(d), HN_KTAIL_SCALAR, add_run, &a);
     hn_kb_end(b);
 }
@@ -527,7 +593,7 @@ static hone_status one_launch(const hn_mma_maker *how, const hn_region *r, const
     hn_work work;
     if (!b || !d.l) return HN_NOMEM(dg);
     how->start(how->user, d.l, which, &d);
-    const int parts = w->split > 1 ? hn_lower_temp(d.l, 0, HN_F32, which == 0) : -1;
+    const int parts = w->split > 1 ? hn_lower_temp(d.l, 0, d.bytes ? HN_I32 : HN_F32, which == 0) : -1;
     if (which == 0 && w->split > 1) {
         hn_symtab *syms = r->g->syms;
         const hn_dim elems = hn_dim_mul(syms, hn_dim_mul(syms, d.groups, d.m), d.n);

@@ -14,6 +14,8 @@ enum { HN_MMA_CHUNK = 16 };
 /** Parameters of a tactic, in this order. */
 enum { HN_MMA_BM, HN_MMA_BN, HN_MMA_BK, HN_MMA_STAGES, HN_MMA_WARPS, HN_MMA_SPLIT };
 
+struct hn_mma_bytes;
+
 typedef struct hn_mma_operand {
     void *user;
     int buf;     /* whose chunks are copied as they lie; -1: chunk() computes them */
@@ -24,7 +26,8 @@ typedef struct hn_mma_operand {
     void (*begin)(void *user, int slot, hn_kv g, hn_kv row);
     /** Element of buf where the chunk at k starts; *ok false: it is zeros. */
     hn_kv (*place)(void *user, int slot, hn_kv k, hn_kv *ok);
-    /** `elems` elements from k on, f32; zeros outside, and nothing is touched where `ok` is false. */
+    /** `elems` elements from k on, f32 or bytes; zeros outside (hn_mma_bytes: or the zero point), and nothing is touched where
+     *  `ok` is false. */
     hn_kv (*chunk)(void *user, hn_kv g, hn_kv row, hn_kv k, int elems, hn_kv ok);
 } hn_mma_operand;
 
@@ -33,7 +36,8 @@ typedef struct hn_mma {
     hn_lower *l;
     const hn_region *r;
     const hn_target *t;
-    hn_dtype type; /* of what is multiplied: F16, BF16, or F32, which is rounded to tf32 */
+    hn_dtype type; /* of what is multiplied: F16, BF16, F32, which is rounded to tf32, or I8 or U8, of a alone: b is I8 */
+    struct hn_mma_bytes *bytes; /* where it is bytes; sums are i32 then */
     hn_dim groups, m, n, k;
     hn_mma_operand a, b;
     const hn_value *y, *bias; /* bias: one element an n of all groups, or NULL */
@@ -77,6 +81,7 @@ hone_status hn_mma_add_rows(hn_emission *e, int operand, const char *recipe, hn_
 typedef struct hn_mma_source {
     const hn_data *data;
     hn_dtype type;
+    uint8_t flip;        /* bits that change in every byte, of bytes */
     int64_t rows, depth; /* depth: of k, without what fills a row up */
     const void *user;
     int64_t (*at)(const void *user, int64_t row, int64_t k); /* element of the data */
@@ -99,6 +104,7 @@ typedef struct hn_mma_size {
     double groups, m, n, k;
     double bytes;      /* moved at least */
     bool computed[2];  /* a, b: chunks are computed */
+    bool row_sums;     /* of a, besides */
 } hn_mma_size;
 /** One a root op; the tactic that takes it says how large the product is. */
 void hn_mma_gemm_size(const hn_region *r, hn_mma_size *ret);

@@ -63,7 +63,8 @@ static bool is_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p)
     const int a = w.bm * w.bk / CHUNK, b = w.bn * w.bk / CHUNK;
     if (a % w.threads || b % w.threads || a / w.threads > MAX_SLOT || b / w.threads > MAX_SLOT) return false;
     const int held = 4 * ((s->computed[0] ? a : 0) + (s->computed[1] ? b : 0)) / w.threads;
-    if (4 * w.mi * w.ni + 4 * w.mi + 2 * w.ni + held + 40 > HN_MIN(t->n_vreg, REGISTERS / w.threads)) return false;
+    if (s->row_sums && w.split > 1) return false; /* parts have no room for them */
+    if (4 * w.mi * w.ni + (s->row_sums ? 8 : 4) * w.mi + 2 * w.ni + held + 40 > HN_MIN(t->n_vreg, REGISTERS / w.threads)) return false;
     if (w.stages != stages_of(t, s, &w)) return false;
     if (w.shared_bytes > t->shared_bytes - SHARED_RESERVE) return false;
     const double steps = ceil(s->k * hn_dtype_bits(s->type) / 8 / w.bk);
@@ -74,7 +75,7 @@ static bool is_legal(const hn_target *t, const hn_mma_size *s, const int64_t *p)
 static double rate(const hn_target *t, hn_dtype type)
 {
     const double half = hn_target_has(t, HN_FEAT_SM_90A) ? 2100 : 2400;
-    return type == HN_F32 ? half / 2 : half;
+    return half * 16 / hn_dtype_bits(type);
 }
 
 /* A step takes what its products take, or its bytes from the second-level cache (computed chunks: the arithmetic of indices), or its
@@ -107,7 +108,8 @@ static hn_mma_size size_of(const hn_region *r)
 {
     hn_mma_size s = { 0 };
     switch (r->root->op) {
-    case HN_OP_conv: hn_mma_conv_size(r, &s); break;
+    case HN_OP_conv:
+    case HN_OP_conv_int: hn_mma_conv_size(r, &s); break;
     case HN_OP_conv_transpose: hn_mma_conv_transpose_size(r, &s); break;
     default: hn_mma_gemm_size(r, &s); break;
     }

@@ -2,7 +2,7 @@
 #ifndef HN_TACTIC_CUDA_MMA_INT_H
 #define HN_TACTIC_CUDA_MMA_INT_H
 
-#include "tactic/cuda/mma.h"
+#include "tactic/cuda/mma_bytes.h"
 
 enum {
     PAD = 8,        /* elements between rows of sums in shared memory, for the banks' sake */
@@ -39,7 +39,10 @@ typedef struct kernel {
     hn_kv m, n, groups; /* extents */
     hn_kv g, m0, n0, part, step_first, step_end;
     hn_kv tid, lane, warp_m, warp_n;
+    hn_kv fill; /* words of a chunk that stands for what a lacks, or NONE: zeros */
     hn_kvar acc[MAX_TILES][MAX_TILES];
+    hn_kv ones; /* of a tile whose sums are those of rows */
+    hn_kvar row_sum[MAX_TILES];
 } kernel;
 
 /* Neighbouring results on their way out. */
