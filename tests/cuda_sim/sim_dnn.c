@@ -348,6 +348,7 @@ static int64_t give_configs(const desc *h, int64_t n, desc **ret)
 
     for (int i = 0; i < HN_COUNT(engines) && has_engines(&graph->j); i++) {
         if (engines[i].mode != int_of(h, 200)) continue;
+        if (have < n && ret[have]->final) return -1; /* it is somebody's already */
         if (have < n) ret[have]->e = &engines[i], ret[have]->graph = graph, ret[have]->final = true;
         have++;
     }
@@ -383,7 +384,7 @@ DRIVER(cudnnBackendGetAttribute, desc *d, int attribute, int type, int64_t n, in
     if (!d || !d->final) return sim_refuse(NOT_FINAL);
     const struct rule *r = rule_of(d->kind, attribute);
     switch (attribute) {
-    case 202: *ret_n = give_configs(d, n, ret); return OK;
+    case 202: *ret_n = give_configs(d, n, ret); return *ret_n < 0 ? sim_refuse(INVALID) : OK;
     case 300: *ret_n = give_engine(d, *(desc **)ret); return OK;
     case 302: *ret_n = give_choices(d, n, ret); return OK;
     case 402: *ret_n = give(1, &d->e->workspace, sizeof(int64_t), n, ret); return OK;

@@ -193,11 +193,12 @@ static bool search_by(search *s, int mode)
     hn_dnn_set_desc(m, h, DNN_HEURISTICS_GRAPH, s->graph);
     hn_dnn_set_int(m, h, DNN_HEURISTICS_MODE, DNN_OF_HEURISTICS_MODE, mode);
     hn_dnn_finish(m, h, "asking for engines");
-    const int64_t want = HN_MIN(hn_dnn_get(m, h, DNN_HEURISTICS_CONFIGS, DNN_OF_DESC, 0, NULL), MOST_CONFIGS);
+    int64_t want = hn_dnn_get(m, h, DNN_HEURISTICS_CONFIGS, DNN_OF_DESC, 0, NULL);
+    want = HN_MIN(want, MOST_CONFIGS);
     for (int64_t i = 0; i < want; i++) config[i] = hn_dnn_new(m, DNN_CONFIG);
     if (want <= 0 || m->status != HONE_OK) return false;
-    const int64_t n = HN_MIN(hn_dnn_get(m, h, DNN_HEURISTICS_CONFIGS, DNN_OF_DESC, want, config), want);
-    for (int64_t i = 0; i < n && m->status == HONE_OK; i++, s->n_seen++)
+    const int64_t n = hn_dnn_get(m, h, DNN_HEURISTICS_CONFIGS, DNN_OF_DESC, want, config); /* may be more: all that there are */
+    for (int64_t i = 0; i < n && i < want && m->status == HONE_OK; i++, s->n_seen++)
         if (accepts(s, config[i])) return true;
     return false;
 }
