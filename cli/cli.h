@@ -41,7 +41,7 @@ typedef struct cli_options {
     double seconds, warmup_s, budget_s, threshold;
     int iterations; /* runs of each stream; 0: for `seconds`, and `least` runs */
     int least, streams, max_trials;
-    int64_t seed, trial_memory_bytes;
+    int64_t seed, trial_memory_bytes, weight_budget;
     const char *strategy, *expression, *store, *metric, *judge, *export_file, *import_file;
     hone_accuracy accuracy[CLI_MAX_NAMED];
     int n_accuracy;
@@ -102,6 +102,8 @@ hone_status cli_model_inputs(const cli_options *o, hone_model *m, hone_tensor *r
 hone_status cli_model_references(const cli_options *o, const hone_model *m, hone_tensor *ret, hone_error **err);
 /** The files of --input alone: ret[i] stays empty where input i has none. */
 hone_status cli_model_files(const cli_options *o, const hone_model *m, hone_tensor *ret, hone_error **err);
+/** Open an engine with the options that say how. */
+hone_status cli_open(const cli_options *o, hone_engine **ret, hone_error **err);
 /** Bind inputs to a context: files, else made-up values, which are said on standard error. Tensors stay the caller's. */
 hone_status cli_engine_inputs(const cli_options *o, hone_engine *e, hone_context *c, hone_tensor *ret, hone_error **err);
 /** A view of an output after run. */

@@ -35,7 +35,7 @@ int cli_bench_engine(const cli_options *o)
     hone_engine *e = NULL;
     cli_times t;
     if (!o->positional) return cli_misuse(o, "which engine? usage: hone bench ENGINE");
-    if (hone_engine_open(o->positional, NULL, &e, &err)) return cli_fail(o, err);
+    if (cli_open(o, &e, &err)) return cli_fail(o, err);
     const int status = cli_measure(o, e, &t);
     double *sorted = status ? NULL : cli_sorted(t.ms, t.n);
     if (sorted) print_result(o, &t, sorted);

@@ -102,7 +102,7 @@ static int run(int argc, char **argv)
     if (!cli_parse(&cli_run, argc, argv, &o, &status)) return status;
     if (!o.positional) return cli_misuse(&o, "which engine? usage: hone run ENGINE [--input NAME=FILE.npy]");
     const hone_context_options co = { sizeof co, o.build.threads, 0 };
-    if (hone_engine_open(o.positional, NULL, &e, &err)) return cli_fail(&o, err);
+    if (cli_open(&o, &e, &err)) return cli_fail(&o, err);
     if (hone_context_create(e, &co, &c, &err) || cli_engine_inputs(&o, e, c, in, &err) || hone_context_run(c, &err))
         status = cli_fail(&o, err);
     else

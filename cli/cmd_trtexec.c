@@ -54,6 +54,7 @@ static const char no_such_device[] = "engines run on one processor or GPU as a w
 static const char no_copies[] = "copies are part of a run, and no time is taken of them alone";
 static const char one_reference[] = "trials are judged on one set of inputs";
 static const char no_plugins[] = "there are no plugins";
+static const char no_budget[] = "hone run and hone bench --weight-budget keep weights of any engine with the host";
 static const char no_strip[] = "engines hold their weights";
 
 static const flag flags[] = {
@@ -131,7 +132,7 @@ static const flag flags[] = {
     { "buildDLAStandalone", IGNORED, no_such_device, false },
     { "useSpinWait", IGNORED, "a call waits for its results", false },
     { "tacticSources", IGNORED, "knobs switch libraries: --setBuildRoute=-tactic:cublaslt=0", false },
-    { "maxAuxStreams", IGNORED, no_such_switch, false },
+    { "maxAuxStreams", IGNORED, "a knob spreads branches over streams: --setBuildRoute=-plan:streams=4", false },
     { "persistentCacheRatio", IGNORED, no_such_switch, false },
     { "tilingOptimizationLevel", IGNORED, no_such_switch, false },
     { "l2LimitForTiling", IGNORED, no_such_switch, false },
@@ -163,8 +164,8 @@ static const flag flags[] = {
     { "stripAllWeights", IGNORED, no_strip, false },
     { "refitFromOnnx", IGNORED, no_strip, false },
     { "dumpRefit", IGNORED, no_strip, false },
-    { "allowWeightStreaming", IGNORED, no_strip, false },
-    { "weightStreamingBudget", IGNORED, no_strip, false },
+    { "allowWeightStreaming", IGNORED, no_budget, false },
+    { "weightStreamingBudget", IGNORED, no_budget, false },
     { "plugins", IGNORED, no_plugins, false },
     { "staticPlugins", IGNORED, no_plugins, false },
     { "dynamicPlugins", IGNORED, no_plugins, false },

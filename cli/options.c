@@ -106,6 +106,8 @@ static const option_row rows[] = {
     { "engine", "FILE", 0, CLI_VERIFY, TEXT, AT(engine), 0, 0, "the engine to judge (default: one built now)", NULL },
     { "reference-out", "DIR", 0, CLI_VERIFY, TEXT, AT(reference_out), 0, 0,
       "write the float64 outputs as .npy files instead", NULL },
+    { "weight-budget", "BYTES", 0, CLI_RUN | CLI_BENCH, WHOLE, AT(weight_budget), 1, INT64_MAX,
+      "memory of a GPU for weights: those over it stay with the host and are\ncopied ahead of their steps (default: all are there)", NULL },
     { "duration", "S", 0, CLI_BENCH, REAL, AT(seconds), 0, 0, "measure for S seconds (default 3)", NULL },
     { "warmup", "S", 0, CLI_BENCH, REAL, AT(warmup_s), 0, 0, "run for S seconds before (default: once)", NULL },
     { "iterations", "N", 0, CLI_BENCH, COUNT, AT(iterations), 1, INT32_MAX, "or for N runs of each stream", NULL },

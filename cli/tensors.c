@@ -227,6 +227,13 @@ static hone_status set_shapes(const cli_options *o, const inputs *in, hone_conte
     return s == HONE_OK ? hone_context_choose_shapes(c, err) : s;
 }
 
+hone_status cli_open(const cli_options *o, hone_engine **ret, hone_error **err)
+{
+    hone_engine_options how = HONE_ENGINE_OPTIONS_INIT;
+    how.weight_budget = o->weight_budget;
+    return hone_engine_open(o->positional, &how, ret, err);
+}
+
 hone_status cli_engine_inputs(const cli_options *o, hone_engine *e, hone_context *c, hone_tensor *ret, hone_error **err)
 {
     inputs in;

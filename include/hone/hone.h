@@ -224,14 +224,17 @@ typedef struct hone_engine_options {
     size_t size;
     bool trust_weights; /* skip the weights' checksums: faster loading of a file known to be whole */
     bool inspect;       /* read alone, whatever machine the engine is for: it says what it is, and has no contexts */
+    int64_t weight_budget; /* bytes of a GPU's memory for weights, one context's share of those that pass through included; weights
+                              over it stay with the host and are copied ahead of the steps that read them. 0: all of them are there */
 } hone_engine_options;
-#define HONE_ENGINE_OPTIONS_INIT { sizeof(hone_engine_options), false, false }
+#define HONE_ENGINE_OPTIONS_INIT { sizeof(hone_engine_options), false, false, 0 }
 
 /**
  * Load an engine. It is native code: loading one is trusting it, like a shared library; the checks are for accidents.
  *
  * Owns:   *ret, one reference; hone_engine_free drops it; contexts hold their own
- * Errors: HONE_E_NOTFOUND, HONE_E_IO; HONE_E_FORMAT damaged; HONE_E_VERSION; HONE_E_TARGET names what this machine lacks
+ * Errors: HONE_E_NOTFOUND, HONE_E_IO; HONE_E_FORMAT damaged; HONE_E_VERSION; HONE_E_TARGET names what this machine lacks;
+ *         HONE_E_LIMIT the weights do not fit the budget
  */
 HONE_API hone_status hone_engine_open(const char *path, const hone_engine_options *opts, hone_engine **ret, hone_error **err);
 HONE_API void hone_engine_free(hone_engine *e);

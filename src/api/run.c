@@ -40,7 +40,8 @@ static hone_status open_engine(const char *path, const hone_engine_options *give
     static const hone_engine_options dflt = HONE_ENGINE_OPTIONS_INIT;
     hone_engine_options opts;
     HN_TRY(hn_api_options(&opts, &dflt, sizeof opts, given, dg));
-    const hn_engine_opts o = { .trust_weights = opts.trust_weights, .inspect = opts.inspect };
+    if (opts.weight_budget < 0) return HN_RAISE(dg, HONE_E_INVALID, "a budget of %lld bytes for weights", (long long)opts.weight_budget);
+    const hn_engine_opts o = { .trust_weights = opts.trust_weights, .inspect = opts.inspect, .weight_budget = opts.weight_budget };
     HN_TRY(hn_engine_open(path, &o, &e->e, dg));
     hn_digest_text(hn_engine_file_payload(hn_engine_get_file(e->e)), e->payload);
     return HONE_OK;

@@ -91,6 +91,7 @@ static hone_status init(hn_context *c, const hn_context_opts *o, hn_diag *dg)
     HN_TRY(alloc_tables(c, dg));
     HN_TRY(hn_queue_create(c->engine->device, &qo, &c->queue, dg));
     HN_TRY(hn_faults_create(c, dg));
+    HN_TRY(hn_ring_create(c, dg));
     memcpy(c->reg, p->reg_init, p->n_reg * sizeof(*c->reg));
     for (uint32_t i = 0; i < p->n_buf; i++)
         if (p->buf[i].kind == HN_BUF_WEIGHT)
@@ -127,6 +128,7 @@ void hn_context_destroy(hn_context *c)
         hn_device_host_free(d, c->io[i].staging);
     hn_device_free(d, c->arena, (size_t)c->arena_room);
     hn_faults_destroy(c);
+    hn_ring_destroy(c);
     hn_device_replay_destroy(d, c->replay);
     hn_queue_destroy(c->queue);
     free(c->reg), free(c->reg0), free(c->io), free(c->buf), free(c->item), free(c->item_work), free(c->time),

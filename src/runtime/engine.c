@@ -44,70 +44,6 @@ static hone_status find_carried(hn_engine *e, hn_diag *dg)
     return HONE_OK;
 }
 
-/* ---- weights ---- */
-/* Where the file is mapped, if kernels can read there. */
-static void find_weights(hn_engine *e)
-{
-    for (uint32_t i = 0; i < e->plan->n_buf; i++)
-        if (e->plan->buf[i].kind == HN_BUF_WEIGHT)
-            e->weight[i] = (void *)hn_engine_file_weight(e->file, e->plan->buf[i].ref);
-}
-
-/* Each weight once, behind one another in one block of the device's memory. */
-static hone_status upload(hn_engine *e, hn_queue *q, uint64_t *at, hn_diag *dg)
-{
-    const hn_plan *p = e->plan;
-
-    for (uint32_t i = 0; i < p->n_weight; i++) {
-        if (at[i] == UINT64_MAX) continue;
-        HN_TRY(hn_queue_write(q, (uint8_t *)e->uploaded + at[i], hn_engine_file_weight(e->file, i), p->weight[i].bytes, dg));
-    }
-    return hn_queue_sync(q, dg);
-}
-
-enum { WEIGHT_ALIGN = 256 };
-
-static hone_status place_in_block(hn_engine *e, uint64_t *at, hn_diag *dg)
-{
-    const hn_plan *p = e->plan;
-    uint64_t total = 0;
-    hn_queue *q;
-
-    for (uint32_t i = 0; i < p->n_weight; i++)
-        at[i] = UINT64_MAX;
-    for (uint32_t i = 0; i < p->n_buf; i++) {
-        const uint32_t w = p->buf[i].ref;
-        if (p->buf[i].kind != HN_BUF_WEIGHT || at[w] != UINT64_MAX) continue;
-        at[w] = total;
-        total += (p->weight[w].bytes + HN_TAIL_BYTES + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
-    }
-    if (total == 0) return HONE_OK;
-    e->uploaded_bytes = (size_t)total;
-    HN_TRY_IN(dg, hn_device_alloc(e->device, e->uploaded_bytes, WEIGHT_ALIGN, &e->uploaded, dg), "placing weights on device \"%s\"",
-              e->device->vt->name);
-    for (uint32_t i = 0; i < p->n_buf; i++)
-        if (p->buf[i].kind == HN_BUF_WEIGHT) e->weight[i] = (uint8_t *)e->uploaded + at[p->buf[i].ref];
-    HN_TRY(hn_queue_create(e->device, NULL, &q, dg));
-    hn_queue_begin(q);
-    const hone_status s = upload(e, q, at, dg);
-    hn_queue_end(q);
-    hn_queue_destroy(q);
-    return s;
-}
-
-static hone_status place_weights(hn_engine *e, hn_diag *dg)
-{
-    if (e->device->vt->host_memory) {
-        find_weights(e);
-        return HONE_OK;
-    }
-    uint64_t *at = calloc(e->plan->n_weight + (size_t)1, sizeof(*at));
-    if (!at) return HN_NOMEM(dg);
-    const hone_status s = place_in_block(e, at, dg);
-    free(at);
-    return s;
-}
-
 /* A recording is the same launches with the same arguments: nothing may depend on data, and no loop turn is told to a
  * buffer from the host. */
 static bool can_replay(const hn_engine *e)
@@ -157,14 +93,14 @@ static hone_status fill(hn_engine *e, const hn_engine_opts *o, hn_diag *dg)
     HN_TRY(find_carried(e, dg));
     if (!e->device) return HONE_OK;
     e->replays = can_replay(e);
-    HN_TRY(place_weights(e, dg));
+    HN_TRY(hn_weights_place(e, o->weight_budget, dg));
     return o->fn ? load_functions(e, o, dg) : load_code(e, dg);
 }
 
 static void destroy(hn_engine *e)
 {
     hn_device_unload(e->device, e->module);
-    hn_device_free(e->device, e->uploaded, e->uploaded_bytes);
+    hn_weights_drop(e);
     hn_engine_file_close(e->file);
     free(e->carried);
     free(e->reg_late);

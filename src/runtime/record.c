@@ -15,13 +15,13 @@ bool hn_context_recorded(const hn_context *c)
 }
 
 /* ---- branches ---- */
-hone_status hn_branch_begin(hn_context *c, hn_diag *dg)
+hone_status hn_branch_begin(hn_context *c, bool apart, hn_diag *dg)
 {
-    uint32_t wait[HN_PLAN_MAX_STREAMS], n;
-    void *mark[HN_PLAN_MAX_STREAMS];
+    uint32_t wait[HN_MOST_STREAMS], n;
+    void *mark[HN_MOST_STREAMS];
 
     if (HN_LIKELY(!c->branching)) return HONE_OK;
-    hn_streams_add(&c->branching->streams, wait, &n);
+    hn_streams_add(&c->branching->streams, apart, wait, &n);
     if (hn_arena_oom(c->branching->streams.arena)) return HN_NOMEM(dg);
     for (uint32_t i = 0; i < n; i++)
         mark[i] = c->branching->mark.at[wait[i]];
@@ -41,7 +41,7 @@ hone_status hn_branch_end(hn_context *c, hn_diag *dg)
 static hone_status join(hn_context *c, hn_diag *dg)
 {
     const hn_branching *b = c->branching;
-    void *mark[HN_PLAN_MAX_STREAMS];
+    void *mark[HN_MOST_STREAMS];
     size_t n = 0;
 
     for (uint32_t i = 0; i < b->streams.n_stream; i++)
@@ -55,7 +55,7 @@ static hone_status branch_out(hn_context *c, hn_diag *dg)
     hn_arena *a = hn_arena_create();
 
     if (!a) return HN_NOMEM(dg);
-    hn_streams_init(&b.streams, a, hn_plan_streams(c->plan));
+    hn_streams_init(&b.streams, a, hn_plan_streams(c->plan), c->engine->ring_bytes > 0);
     c->branching = &b;
     hone_status s = hn_context_run_steps(c, dg);
     if (s == HONE_OK) s = join(c, dg);
@@ -73,7 +73,8 @@ hone_status hn_context_record(hn_context *c, hn_diag *dg)
     hn_device_replay_destroy(c->engine->device, c->replay);
     c->replay = NULL;
     HN_TRY(hn_queue_record(c->queue, dg));
-    const hone_status s = hn_plan_streams(c->plan) > 1 ? branch_out(c, dg) : hn_context_run_steps(c, dg);
+    const bool branches = hn_plan_streams(c->plan) > 1 || c->engine->ring_bytes > 0;
+    const hone_status s = branches ? branch_out(c, dg) : hn_context_run_steps(c, dg);
     const hone_status e = hn_queue_record_end(c->queue, &made, s ? &ended : dg);
     if (s || e) {
         hn_device_replay_destroy(c->engine->device, made);

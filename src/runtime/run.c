@@ -50,12 +50,12 @@ static hone_status more_scratch(hn_context *c, int64_t bytes, hn_diag *dg)
     return HONE_OK;
 }
 
-/* For the order of a recording; weights are never written. */
+/* For the order of a recording; weights that stay are never written. */
 static void touch(hn_context *c, uint32_t buf, const void *at, int64_t bytes, bool write)
 {
-    const hn_plan_buf *x = &c->plan->buf[buf];
-    const uint32_t kind = x->kind == HN_BUF_PART ? c->plan->buf[x->ref].kind : x->kind;
-    if (kind != HN_BUF_WEIGHT) hn_streams_touch(&c->branching->streams, at, bytes, write);
+    const hn_plan_buf *x = &c->plan->buf[buf], *whole = x->kind == HN_BUF_PART ? &c->plan->buf[x->ref] : x;
+    if (whole->kind != HN_BUF_WEIGHT || hn_weight_waits(c->engine, whole->ref))
+        hn_streams_touch(&c->branching->streams, at, bytes, write);
 }
 
 static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
@@ -87,7 +87,7 @@ static hone_status run_kernel(hn_context *c, const hn_step *s, hn_diag *dg)
     }
     for (uint32_t i = 0; i < l.n_arg; i++)
         c->arg_reg[i] = c->reg[arg[i]];
-    HN_TRY(hn_branch_begin(c, dg));
+    HN_TRY(hn_branch_begin(c, /* apart= */ false, dg));
     HN_TRY(hn_queue_launch(c->queue, c->engine->module, &l, dg));
     return hn_branch_end(c, dg);
 }
@@ -124,7 +124,7 @@ static hone_status run_copy(hn_context *c, const hn_step *s, hn_diag *dg)
         touch(c, s->u.copy.src, src, n, false);
         touch(c, s->u.copy.dst, dst, n, true);
     }
-    HN_TRY(hn_branch_begin(c, dg));
+    HN_TRY(hn_branch_begin(c, /* apart= */ false, dg));
     HN_TRY(hn_queue_copy(c->queue, dst, src, (size_t)n, dg));
     return hn_branch_end(c, dg);
 }
@@ -247,6 +247,7 @@ static hone_status run_loop(hn_context *c, const hn_step *s, uint32_t i, hn_diag
 
 static hone_status run_step(hn_context *c, const hn_step *s, uint32_t i, hn_diag *dg)
 {
+    if (HN_UNLIKELY(c->engine->ring_bytes)) HN_TRY(hn_ring_fetch(c, s, dg));
     switch ((hn_step_kind)s->kind) {
     case HN_STEP_KERNEL: return run_kernel(c, s, dg);
     case HN_STEP_COPY: return run_copy(c, s, dg);
@@ -332,6 +333,7 @@ static void forget_last_run(hn_context *c)
 
 hone_status hn_context_run_steps(hn_context *c, hn_diag *dg)
 {
+    hn_ring_reset(c);
     return run_range(c, 0, c->plan->n_step, dg);
 }
 

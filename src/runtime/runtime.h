@@ -21,6 +21,8 @@ typedef struct hn_context hn_context;
 typedef struct hn_engine_opts {
     hn_device *device;  /* NULL: the one that the engine was built for */
     bool trust_weights; /* as hn_engine_read_opts */
+    int64_t weight_budget; /* devices with memory of their own: bytes of it for weights and one context's ring; weights over it wait with
+                              the host and come ahead of their steps. 0: all of them are there */
     bool inspect;       /* read alone, whatever machine it is for: no device is asked, and it has no contexts */
     const char *store_dir;
     const hn_kernel_fn *fn; /* tests: kernels are fn[kernel.entry] instead of the code section */
@@ -31,7 +33,8 @@ typedef struct hn_engine_opts {
  * Open an engine file and load its code.
  *
  * Owns:   *ret holds one reference
- * Errors: as hn_engine_file_open; HONE_E_TARGET the machine lacks features the code needs
+ * Errors: as hn_engine_file_open; HONE_E_TARGET the machine lacks features the code needs;
+ *         HONE_E_LIMIT weights do not fit the budget
  */
 hone_status hn_engine_open(const char *path, const hn_engine_opts *o, hn_engine **ret, hn_diag *dg);
 /** As hn_engine_open over an opened file, closed with the engine's last reference. */

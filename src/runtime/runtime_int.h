@@ -16,8 +16,12 @@ struct hn_engine {
     hn_device *device;
     hn_module *module;
     void **weight;  /* by buffer: where WEIGHT buffers lie on the device, else NULL */
-    void *uploaded; /* devices with memory of their own: all weights, one block */
+    /* devices with memory of their own: */
+    void *uploaded; /* weights that stay there, one block */
     size_t uploaded_bytes;
+    uint8_t *waiting;     /* weights over the budget, in host memory that copies fast */
+    uint64_t *waiting_at; /* by weight: offset there, UINT64_MAX for those that stay; NULL: all do */
+    int64_t ring_bytes;   /* of each context, where such weights come ahead of their steps; 0: none do */
     bool replays; /* the device can record a run of this plan and repeat it */
     bool *reg_late; /* by register: written while running */
     bool has_late;  /* some register is: each run starts from a copy */
@@ -43,6 +47,13 @@ typedef struct hn_io_state {
     void *staging; /* devices with memory of their own: host memory that copies fast */
     int64_t staging_bytes;
 } hn_io_state;
+
+/* Where weights pass through, block by block, each where the one before ended or at the start again. */
+typedef struct hn_ring {
+    uint8_t *at;
+    int64_t next;
+    int64_t *place; /* by weight: where its bytes are, -1: they are not */
+} hn_ring;
 
 /* A recording that spreads over streams, while it is made. */
 typedef struct hn_branching {
@@ -74,6 +85,7 @@ struct hn_context {
     int64_t fault_bytes;
     hn_replay *replay;   /* of a run with these addresses: */
     void **replay_at;    /* by I/O entry */
+    hn_ring ring;
     hn_branching *branching; /* NULL: what runs, or is recorded, runs in order */
     bool profiling;
     hn_step_time *time; /* by step; NULL until profiling was asked for */
@@ -105,12 +117,28 @@ hone_status hn_faults_fetch(hn_context *c, hn_diag *dg);
 hone_status hn_faults_check(hn_context *c, hn_diag *dg);
 /** After a run that failed otherwise: the index that may have led there, as a frame. */
 void hn_faults_explain(hn_context *c, hn_diag *dg);
+/** Weights to where kernels find them; those over `budget` bytes, where it is not 0, to memory of the host's. Errors: HONE_E_LIMIT. */
+hone_status hn_weights_place(hn_engine *e, int64_t budget, hn_diag *dg);
+void hn_weights_drop(hn_engine *e);
+bool hn_weight_waits(const hn_engine *e, uint32_t weight);
+/** Bytes that a weight takes on a device, with what kernels may read behind it. */
+int64_t hn_weight_room(const hn_plan *p, uint32_t weight);
+/** Memory for a context's ring; nothing where all weights stay. */
+hone_status hn_ring_create(hn_context *c, hn_diag *dg);
+void hn_ring_destroy(hn_context *c);
+/** A run, or a recording of one, begins: nothing is in the ring. */
+void hn_ring_reset(hn_context *c);
+/** Queue what brings the weights that step s reads, and point its buffers there. Call before the step. */
+hone_status hn_ring_fetch(hn_context *c, const hn_step *s, hn_diag *dg);
+/** Buffers that a KERNEL or COPY step reads, parts as their wholes: entry k, HN_NO after the last. */
+uint32_t hn_step_reads(const hn_plan *p, const hn_step *s, uint32_t k);
 /** Record a run of the whole plan and keep the recording. Errors: as the device's; those of steps. */
 hone_status hn_context_record(hn_context *c, hn_diag *dg);
 /** Does the recording hold for where inputs and outputs are now? */
 bool hn_context_recorded(const hn_context *c);
-/** Around what one step queues, after hn_streams_touch for what it touches; nothing unless branches are being recorded. */
-hone_status hn_branch_begin(hn_context *c, hn_diag *dg);
+/** Around what one step queues, after hn_streams_touch for what it touches; nothing unless branches are being recorded. apart: as
+ * hn_streams_add. */
+hone_status hn_branch_begin(hn_context *c, bool apart, hn_diag *dg);
 hone_status hn_branch_end(hn_context *c, hn_diag *dg);
 /** Steps [0, n_step) as they come, queued or recorded. */
 hone_status hn_context_run_steps(hn_context *c, hn_diag *dg);

@@ -2,10 +2,10 @@
 
 #include "base/attr.h"
 
-void hn_streams_init(hn_streams *s, hn_arena *a, uint32_t n_stream)
+void hn_streams_init(hn_streams *s, hn_arena *a, uint32_t n_stream, bool apart)
 {
-    *s = (hn_streams){ .arena = a, .n_stream = n_stream };
-    for (uint32_t i = 0; i < HN_PLAN_MAX_STREAMS; i++)
+    *s = (hn_streams){ .arena = a, .n_stream = n_stream + apart, .n_open = n_stream };
+    for (uint32_t i = 0; i < HN_MOST_STREAMS; i++)
         s->last[i] = -1;
 }
 
@@ -23,7 +23,7 @@ static bool meet(const hn_stream_touch *a, const hn_stream_touch *b)
 
 static void come_after(hn_stream_clock *c, const hn_stream_clock *other)
 {
-    for (int i = 0; i < HN_PLAN_MAX_STREAMS; i++)
+    for (int i = 0; i < HN_MOST_STREAMS; i++)
         c->n[i] = HN_MAX(c->n[i], other->n[i]);
 }
 
@@ -34,9 +34,9 @@ static uint32_t place_of(const hn_stream_step *x)
 }
 
 /* By stream the last step to wait for, -1 for none. */
-static void find_waits(const hn_streams *s, int64_t wait[HN_PLAN_MAX_STREAMS])
+static void find_waits(const hn_streams *s, int64_t wait[HN_MOST_STREAMS])
 {
-    for (int i = 0; i < HN_PLAN_MAX_STREAMS; i++)
+    for (int i = 0; i < HN_MOST_STREAMS; i++)
         wait[i] = -1;
     for (int k = 0; k < s->touch.n; k++)
         for (int j = 0; j < s->now.n; j++) {
@@ -53,7 +53,7 @@ static uint32_t choose(const hn_streams *s, const hn_stream_clock *after)
 {
     int64_t best = -1, oldest = 0;
 
-    for (uint32_t i = 0; i < s->n_stream; i++) {
+    for (uint32_t i = 0; i < s->n_open; i++) {
         const bool open = s->last[i] < 0 || place_of(&s->step.at[s->last[i]]) <= after->n[i];
         if (open && (best < 0 || s->last[i] > s->last[best])) best = i;
         if (s->last[i] < s->last[oldest]) oldest = i;
@@ -62,7 +62,7 @@ static uint32_t choose(const hn_streams *s, const hn_stream_clock *after)
 }
 
 /* Does the clock of another wait imply that of stream i? */
-static bool implied(const hn_streams *s, const int64_t wait[HN_PLAN_MAX_STREAMS], uint32_t i)
+static bool implied(const hn_streams *s, const int64_t wait[HN_MOST_STREAMS], uint32_t i)
 {
     const uint32_t place = place_of(&s->step.at[wait[i]]);
 
@@ -92,15 +92,15 @@ static void remember(hn_streams *s)
     s->now.n = 0;
 }
 
-void hn_streams_add(hn_streams *s, uint32_t ret_wait[HN_PLAN_MAX_STREAMS], uint32_t *ret_n)
+void hn_streams_add(hn_streams *s, bool apart, uint32_t ret_wait[HN_MOST_STREAMS], uint32_t *ret_n)
 {
-    int64_t wait[HN_PLAN_MAX_STREAMS];
+    int64_t wait[HN_MOST_STREAMS];
     hn_stream_step x = { 0 };
 
     find_waits(s, wait);
     for (uint32_t i = 0; i < s->n_stream; i++)
         if (wait[i] >= 0) come_after(&x.after, &s->step.at[wait[i]].after);
-    x.stream = choose(s, &x.after);
+    x.stream = apart ? s->n_open : choose(s, &x.after);
     if (s->last[x.stream] >= 0) {
         wait[x.stream] = s->last[x.stream];
         come_after(&x.after, &s->step.at[s->last[x.stream]].after);

@@ -350,7 +350,9 @@ TEST(engine_files_that_are_not_whole)
     EXPECT_ERROR(hone_engine_open(NULL, NULL, &e, &err), HONE_E_INVALID, NULL);
     o.size = 0;
     EXPECT_ERROR(hone_engine_open(path, &o, &e, &err), HONE_E_INVALID, "size");
-    o = (hone_engine_options){ sizeof o, true, false };
+    o = (hone_engine_options){ sizeof o, true, false, -1 };
+    EXPECT_ERROR(hone_engine_open(path, &o, &e, &err), HONE_E_INVALID, "-1 bytes");
+    o = (hone_engine_options){ sizeof o, true, false, 1 }; /* of a GPU's memory: here weights lie where the file is mapped */
     EXPECT_OK(hone_engine_open(path, &o, &e, &err));
     hone_engine_free(e);
 }

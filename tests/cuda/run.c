@@ -1,4 +1,5 @@
 /* Engines for a GPU from end to end on a simulated one: built, loaded, run by the driver layer, compared with evaluation. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,25 +110,39 @@ typedef struct fixture {
     float x[64], y[64];
 } fixture;
 
-static void make(hn_test *t, fixture *f, const char *text, hn_context_opts opts)
+static void build(hn_test *t, const char *text, const char *route, void **ret, size_t *ret_bytes)
 {
     hn_diag dg = { 0 };
+    hn_route how = { 0 };
     hn_target g;
     hn_graph *graph;
     hn_build_report r;
+
+    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
+    CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
+    CHECK_OK(hn_route_parse(t->arena, route, &how, &dg), &dg);
+    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR"), .route = &how };
+    CHECK_OK(hn_build_engine(t->arena, graph, &o, ret, ret_bytes, &r, &dg), &dg);
+}
+
+static void make_with(hn_test *t, fixture *f, const char *text, const char *route, const hn_engine_opts *engine, hn_context_opts opts)
+{
+    hn_diag dg = { 0 };
     void *data = NULL;
     size_t bytes = 0;
 
     memset(f, 0, sizeof(*f));
-    CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
-    CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
-    const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
-    CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), &dg);
-    CHECK_OK(hn_engine_from_memory(data, bytes, NULL, &f->e, &dg), &dg);
+    build(t, text, route, &data, &bytes);
+    CHECK_OK(hn_engine_from_memory(data, bytes, engine, &f->e, &dg), &dg);
     CHECK_STR(hn_engine_get_device(f->e)->vt->name, "cuda");
     CHECK_OK(hn_context_create(f->e, &opts, &f->c, &dg), &dg);
     for (int i = 0; i < 64; i++)
         f->x[i] = (float)i - 20;
+}
+
+static void make(hn_test *t, fixture *f, const char *text, hn_context_opts opts)
+{
+    make_with(t, f, text, "", NULL, opts);
 }
 
 static void done(fixture *f)
@@ -170,6 +185,70 @@ TEST(cuda_static_runs_are_one_graph)
     run(&f);
     CHECK_EQ(hn_sim_counts()->graphs, 1); /* host memory is copied to, so the kernels' own places stay */
     done(&f);
+}
+
+/* ---- weights over a budget ---- */
+/* Five of 64 KiB, one of them read twice, and a small one that stays. */
+static const char layers[] = "in x f32[1,128]  const w f32[128,128]  const v f32[128,128]  const u f32[128,128]  const s f32[128,128]\n"
+                             "const r f32[128,128]  const b f32[128]\na = matmul(x, w)  c = matmul(a, v)  d = matmul(c, u)  e = matmul(d, s)\n"
+                             "f = matmul(e, w)  g = matmul(f, r)  h = add(g, b)\nout h";
+enum { LAYER = (128 * 128 * 4 + HN_TAIL_BYTES + 255) / 256 * 256, SMALL = (128 * 4 + HN_TAIL_BYTES + 255) / 256 * 256 };
+
+static void run_layers(hn_test *t, const char *route, int64_t budget, bool profiled, float y[128])
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    float x[128];
+    const int before = hn_sim_counts()->overtakings;
+
+    make_with(t, &f, layers, route, &(hn_engine_opts){ .weight_budget = budget }, (hn_context_opts){ 0 });
+    for (int i = 0; i < 128; i++)
+        x[i] = (float)(i % 9) - 4;
+    bind(&f, 0, x, sizeof(x));
+    if (profiled) CHECK_OK(hn_context_set_profiling(f.c, true, &dg), &dg);
+    for (int i = 0; i < 3; i++) {
+        run(&f);
+        if (i) CHECK(memcmp(y, hn_context_output_data(f.c, 1), 128 * sizeof(*y)) == 0);
+        memcpy(y, hn_context_output_data(f.c, 1), 128 * sizeof(*y));
+    }
+    /* copies are ahead of steps recorded before them exactly where there is room to be */
+    const bool ahead = budget >= 2 * LAYER + SMALL && budget < 5 * LAYER + SMALL && !profiled;
+    CHECK_EQ(hn_sim_counts()->overtakings - before > 0, ahead);
+    done(&f);
+}
+
+TEST(cuda_weights_over_a_budget)
+{
+    static const int64_t budget[] = { LAYER + SMALL, 2 * LAYER + SMALL, 3 * LAYER + SMALL + 256, 4 * LAYER + SMALL, 5 * LAYER + SMALL, INT64_MAX };
+    float want[128], got[128];
+
+    hn_simulate(/* libraries= */ false);
+    run_layers(t, "", 0, false, want);
+    for (int i = 0; i < HN_COUNT(budget); i++) {
+        hn_test_note("budget %lld", (long long)budget[i]);
+        run_layers(t, "", budget[i], false, got);
+        CHECK(memcmp(want, got, sizeof(want)) == 0);
+    }
+    run_layers(t, "", 2 * LAYER + SMALL, /* profiled= */ true, got);
+    CHECK(memcmp(want, got, sizeof(want)) == 0);
+    run_layers(t, "-plan:streams=4", 3 * LAYER + SMALL, false, got);
+    CHECK(memcmp(want, got, sizeof(want)) == 0);
+}
+
+TEST(cuda_budgets_that_are_too_small)
+{
+    hn_diag dg = { 0 };
+    hn_engine *e = NULL;
+    void *data = NULL;
+    size_t bytes = 0;
+    char least[64];
+
+    hn_simulate(/* libraries= */ false);
+    build(t, layers, "", &data, &bytes);
+    snprintf(least, sizeof(least), "at least %d bytes", LAYER + SMALL);
+    CHECK_ERR(hn_engine_from_memory(data, bytes, &(hn_engine_opts){ .weight_budget = LAYER + SMALL - 1 }, &e, &dg), HONE_E_LIMIT, &dg, least);
+    free(data);
+    CHECK_EQ(hn_sim_counts()->live_allocations, 0);
 }
 
 /* A knob: the same numbers, another engine. */

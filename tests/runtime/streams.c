@@ -50,10 +50,10 @@ static void add_all(const steps *p, hn_streams *s, waits *w, int *ret_edges)
     memset(w, 0, sizeof(*w));
     *ret_edges = 0;
     for (int i = 0; i < p->n; i++) {
-        uint32_t wait[HN_PLAN_MAX_STREAMS], n;
+        uint32_t wait[HN_MOST_STREAMS], n;
         for (int k = 0; k < p->n_touch[i]; k++)
             hn_streams_touch(s, room + p->touch[i][k].at, p->touch[i][k].n, p->touch[i][k].write);
-        hn_streams_add(s, wait, &n);
+        hn_streams_add(s, s->n_stream > s->n_open && i % 3 == 0, wait, &n);
         CHECK(n <= s->n_stream);
         *ret_edges += (int)n;
         for (uint32_t k = 0; k < n; k++) {
@@ -77,6 +77,7 @@ static void check_streams(const steps *p, const hn_streams *s, const waits *w)
             CHECK(w->after[i][j] || !order_matters(p, i, j));
             CHECK(w->after[i][j] || s->step.at[i].stream != s->step.at[j].stream);
             CHECK(s->step.at[i].stream < s->n_stream);
+            CHECK((s->step.at[i].stream == s->n_open) == (s->n_stream > s->n_open && i % 3 == 0));
         }
 }
 
@@ -94,27 +95,27 @@ TEST(streams_keep_the_order_that_matters)
         hn_test_note("turn %d, %u streams", turn, n);
         draw(&p, &r);
         hn_arena *a = hn_arena_create();
-        hn_streams_init(&s, a, n);
+        hn_streams_init(&s, a, n, /* apart= */ turn % 5 == 0);
         add_all(&p, &s, &w, &edges);
         check_streams(&p, &s, &w);
-        CHECK(n > 1 || edges == p.n - 1);
+        CHECK(s.n_stream > 1 || edges == p.n - 1);
         CHECK(!hn_arena_oom(a));
         hn_arena_destroy(a);
     }
 }
 
 /* What need not wait does not, while there are streams. */
-static bool waits_of(int n_stream, const access *one_each, int n, uint32_t ret[][HN_PLAN_MAX_STREAMS], uint32_t *ret_n)
+static bool waits_of(int n_stream, const access *one_each, int n, uint32_t ret[][HN_MOST_STREAMS], uint32_t *ret_n)
 {
     static const char room[ROOM];
     hn_arena *a = hn_arena_create();
     hn_streams s;
 
-    hn_streams_init(&s, a, (uint32_t)n_stream);
+    hn_streams_init(&s, a, (uint32_t)n_stream, /* apart= */ false);
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < 3; k++)
             hn_streams_touch(&s, room + one_each[3 * i + k].at, one_each[3 * i + k].n, one_each[3 * i + k].write);
-        hn_streams_add(&s, ret[i], &ret_n[i]);
+        hn_streams_add(&s, /* apart= */ false, ret[i], &ret_n[i]);
     }
     const bool ok = !hn_arena_oom(a);
     hn_arena_destroy(a);
@@ -127,7 +128,7 @@ TEST(streams_let_branches_go)
     /* a writes [0,8); b and c read it and write apart; d reads both */
     static const access diamond[3 * N] = { { 0, 8, true }, { 0 }, { 0 }, { 0, 8, false }, { 8, 8, true }, { 0 },
                                            { 0, 8, false }, { 16, 8, true }, { 0 }, { 8, 16, false }, { 24, 8, true }, { 0 } };
-    uint32_t wait[N][HN_PLAN_MAX_STREAMS], n[N];
+    uint32_t wait[N][HN_MOST_STREAMS], n[N];
 
     CHECK(waits_of(2, diamond, N, wait, n));
     CHECK(n[0] == 0 && n[1] == 1 && n[2] == 1 && n[3] == 2);
