@@ -176,6 +176,40 @@ static void place_spatial(hn_builder *b, hn_node *n)
     y->layout = keep;
 }
 
+/* ---- transposes that move channels behind or before the image ---- */
+enum { READERS_DEEP = 8 };
+
+/* Does an image op of this graph read v, or what pointwise work makes of it? */
+static const hn_node *image_reader(const hn_job *job, const hn_value *v, int depth)
+{
+    HN_FOR_USES (u, v) {
+        if (!u->node || u->node->graph != v->graph) continue;
+        if (is_image_op(u->node) && u->index == 0 && has_image_kernels(job, u->node)) return u->node;
+        const bool carries = hn_lower_is_pointwise(u->node) && full_size(u->node, u->index) && depth > 0;
+        const hn_node *found = carries ? image_reader(job, u->node->out[0], depth - 1) : NULL;
+        if (found) return found;
+    }
+    return NULL;
+}
+
+/*     y = transpose(x [n,h,w,c], [0,3,1,2])   conv(y, ..)
+ *
+ * Stored channels last, y is x as it lies. */
+static void place_transpose(hn_job *job, hn_node *n)
+{
+    hn_value *y = n->out[0];
+    int rank;
+    const int64_t *perm = hn_attr_is(n, "perm", &rank);
+    if (has_layout(hn_in(n, 0)) || rank < 3 || rank > 4 || perm[0] != 0 || perm[CHANNEL_AXIS] != rank - 1) return;
+    for (int a = CHANNEL_AXIS + 1; a < rank; a++)
+        if (perm[a] != a - 1) return;
+    const hn_node *reader = image_reader(job, y, READERS_DEEP);
+    const hn_layout last = hn_layout_channels_last(rank);
+    if (!reader || ask(job, HN_KNOB_layout_image, reader) == IMAGE_PLAIN || stays_plain(job, reader)) return;
+    const hn_layout want = wanted(y, (image_layout)ask(job, HN_KNOB_layout_image, reader), block_of(job, reader));
+    if (hn_layout_eq(&want, &last)) y->layout = last;
+}
+
 /* ---- attention reads and writes rows where transposes leave them ---- */
 static bool keeps_rows(const hn_node *transpose)
 {
@@ -307,6 +341,8 @@ static void place(hn_job *job, hn_builder *b, hn_node *n)
         place_spatial(b, n);
     } else if (n->op == HN_OP_attention) {
         place_attention(job, b, n);
+    } else if (n->op == HN_OP_transpose) {
+        place_transpose(job, n);
     } else if (!reads_any_layout(n)) {
         give_plain(b, n);
     }

@@ -5,8 +5,11 @@
  *     y = transpose(relu(transpose(x, p)), q)            =>   y = transpose(transpose(relu(x), p), q)
  *     y = reduce_sum(transpose(x, [0,2,1])) {axes=[1]}   =>   y = reduce_sum(x) {axes=[2]}
  *     y = relu(transpose(conv(..), p))                   =>   y = transpose(relu(conv(..)), p)
+ *     y = add(transpose(a, p), t), t = transpose(b, p) read elsewhere, too   =>   y = transpose(add(a, b), p)
+ *     y = add(transpose(matmul(..), [0,3,1,2]), conv(..))                    =>   y = transpose(add(matmul(..), turned(conv(..))), ..)
  *
- * With one transpose it fires only where that pays: see pays(). The number of transposes never grows, and each moves down.
+ * With one transpose it fires only where that pays: see pays(). Each moves down, and their number never grows but for the last
+ * rule: images are stored channels last, so that turning one so moves nothing.
  */
 #include "pass/pass_int.h"
 
@@ -14,14 +17,25 @@
 
 enum { DEPTH = 16 };
 
-/* The one-reader transpose that operand i of n is. */
-static const hn_node *turned(const hn_node *n, int i)
+/* The transpose that operand i of n is. */
+static const hn_node *transposed(const hn_node *n, int i)
 {
     const hn_node *t = hn_producer(hn_in(n, i));
-    if (!t || t->op != HN_OP_transpose || t->graph != n->graph) return NULL;
-    HN_FOR_USES (u, t->out[0])
-        if (u->node != n) return NULL;
-    return t;
+    return t && t->op == HN_OP_transpose && t->graph == n->graph ? t : NULL;
+}
+
+static bool only_reader(const hn_node *n, const hn_value *v)
+{
+    HN_FOR_USES (u, v)
+        if (u->node != n) return false;
+    return true;
+}
+
+/* The transpose that operand i of n is, and that n alone reads. */
+static const hn_node *turned(const hn_node *n, int i)
+{
+    const hn_node *t = transposed(n, i);
+    return t && only_reader(n, t->out[0]) ? t : NULL;
 }
 
 static bool is_single(const hn_value *v)
@@ -64,6 +78,20 @@ static bool is_contraction(const hn_node *p)
     return p && (p->op == HN_OP_conv || p->op == HN_OP_matmul || p->op == HN_OP_conv_transpose || p->op == HN_OP_matmul_int);
 }
 
+/* A contraction's result, perhaps in another shape, or what pointwise work with constants makes of it: one kernel yields it. */
+static bool comes_from_contraction(const hn_value *v, int depth)
+{
+    const hn_node *p = hn_has_one_use(v) ? hn_producer(v) : NULL;
+    if (!p || depth == 0) return false;
+    if (is_contraction(p)) return true;
+    if (p->op == HN_OP_reshape) return comes_from_contraction(hn_in(p, 0), depth - 1);
+    for (int i = 0; i < p->n_in; i++) {
+        const hn_value *x = hn_in(p, i);
+        if (x && hn_tdesc_same_dims(&x->type, &v->type) && lets_through(p, x)) return comes_from_contraction(x, depth - 1);
+    }
+    return false;
+}
+
 /* Work that could start with a pointwise prologue but not with a transpose. */
 static bool feeds_reduction(const hn_node *n)
 {
@@ -75,7 +103,7 @@ static bool feeds_reduction(const hn_node *n)
 static bool pays(const hn_node *n, const hn_node *t, int count)
 {
     if (count > 1 || meets_another(n->out[0], t, DEPTH)) return true;
-    return is_contraction(hn_producer(hn_in(t, 0))) && hn_has_one_use(hn_in(t, 0)) && !feeds_reduction(n);
+    return comes_from_contraction(hn_in(t, 0), DEPTH) && !feeds_reduction(n);
 }
 
 static void inverse(const int64_t *perm, int rank, int64_t *ret)
@@ -97,24 +125,55 @@ static hn_value *turned_back(hn_builder *b, hn_value *v, const int64_t *perm, in
     return hn_transpose(b, hn_reshape(b, v, rank, dim), back);
 }
 
+/* A convolution's result, and t moves channels from behind the image to before it. */
+static bool is_image_beside(const hn_value *v, const hn_node *t)
+{
+    const hn_node *p = hn_producer(v);
+    int rank;
+    const int64_t *perm = hn_attr_is(t, "perm", &rank);
+    if (!p || (p->op != HN_OP_conv && p->op != HN_OP_conv_transpose) || v->type.rank != rank || rank < 3) return false;
+    if (perm[0] != 0 || perm[1] != rank - 1) return false;
+    for (int a = 2; a < rank; a++)
+        if (perm[a] != a - 1) return false;
+    return true;
+}
+
+/* Can v, beside the result of t, be turned back for nothing? */
+static bool turns_back(const hn_value *v, const hn_node *t)
+{
+    if (!v || is_single(v) || hn_is_const(v)) return true;
+    return t && is_image_beside(v, t) && comes_from_contraction(hn_in(t, 0), DEPTH);
+}
+
+/* The permutation that all full operands of n went through: a transpose by it that n alone reads. count: of those. */
+static const hn_node *common_transpose(const hn_node *n, int *ret_count)
+{
+    const hn_node *t = NULL, *own = NULL; /* any; the last one that n alone reads */
+    *ret_count = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const hn_node *u = hn_in(n, i) ? transposed(n, i) : NULL;
+        if (!u) continue;
+        if (t && !same_perm(t, u)) return NULL;
+        t = u;
+        if (!only_reader(n, u->out[0])) continue;
+        *ret_count += !own || own->out[0] != u->out[0];
+        own = u;
+    }
+    for (int i = 0; i < n->n_in; i++)
+        if (!(hn_in(n, i) && transposed(n, i)) && !turns_back(hn_in(n, i), own)) return NULL;
+    return own;
+}
+
 static bool sink_pointwise(hn_builder *b, hn_node *n, hn_pass_ctx *c)
 {
-    const hn_node *t = NULL;
     hn_value *in[4];
     int count = 0, rank;
-    if (n->n_in > 4) return false;
-    for (int i = 0; i < n->n_in; i++) {
-        const hn_node *u = hn_in(n, i) ? turned(n, i) : NULL;
-        if (u && t && !same_perm(t, u)) return false;
-        if (u && (!t || t->out[0] != u->out[0])) count++;
-        if (u) t = u;
-        if (!u && hn_in(n, i) && !is_single(hn_in(n, i)) && !hn_is_const(hn_in(n, i))) return false;
-    }
+    const hn_node *t = n->n_in <= 4 ? common_transpose(n, &count) : NULL;
     if (!t || t->out[0]->type.rank != n->out[0]->type.rank || !pays(n, t, count)) return false;
     if (!hn_pass_knob(c, HN_KNOB_pass_sink_transpose, n)) return false;
     const int64_t *perm = hn_attr_is(t, "perm", &rank);
     for (int i = 0; i < n->n_in; i++) {
-        const hn_node *u = hn_in(n, i) ? turned(n, i) : NULL;
+        const hn_node *u = hn_in(n, i) ? transposed(n, i) : NULL;
         in[i] = u ? hn_in(u, 0) : hn_in(n, i) ? turned_back(b, hn_in(n, i), perm, rank) : NULL;
     }
     const hn_node *y = hn_build_like(b, n, n->n_in, in);

@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static hn_digest payload(const char *text, const char *route)
+typedef struct built {
+    hn_digest payload;
+    int n_region;
+} built;
+
+static built build(const char *text, const char *route)
 {
     hn_diag dg = { 0 };
     hn_arena *a = hn_arena_create();
@@ -20,10 +25,15 @@ static hn_digest payload(const char *text, const char *route)
     CHECK_OK(hn_route_parse(a, route, &r, &dg), &dg);
     const hn_build_opts o = { .target = &t, .route = &r, .threads = 1, .frozen = true, .model_name = "test" };
     CHECK_OK(hn_build_engine(a, g, &o, &data, &bytes, &report, &dg), &dg);
-    const hn_digest d = report.payload;
+    const built made = { report.payload, report.n_region };
     free(data);
     hn_arena_destroy(a);
-    return d;
+    return made;
+}
+
+static hn_digest payload(const char *text, const char *route)
+{
+    return build(text, route).payload;
 }
 
 static void knob_is_real(const char *text, const char *off)
@@ -116,6 +126,27 @@ TEST(attention_reads_rows_where_they_lie)
         hn_check_graph(text[i], &(hn_run_opts){ .sym = 3, .route = "-layout:heads=0" });
         hn_check_graph(text[i], &(hn_run_opts){ .sym = 1 });
     }
+}
+
+/* Channels go behind the image for a norm and a product, and back: stored channels last, nothing is moved. */
+TEST(images_stay_where_products_leave_them)
+{
+    static const char *const block =
+        "sym b [1,1,3]\nin x f32[b,4,6,5]  const k f32[8,4,1,1]  const d f32[8,1,3,3]  const g f32[8]  const o f32[8]\n"
+        "const w f32[8,16]  const v f32[16,8]  const c f32[8]  const s f32[8,1,1]\n"
+        "a = conv(x, k) {stride=[1,1], dilation=[1,1], pad_begin=[0,0], pad_end=[0,0]}\n"
+        "e = conv(a, d) {stride=[1,1], dilation=[1,1], pad_begin=[1,1], pad_end=[1,1], group=8}\n"
+        "p = transpose(e) {perm=[0,2,3,1]}  n = layer_norm(p, g, o) {axis=3}\n"
+        "m = matmul(n, w)  r = relu(m)  q = matmul(r, v)  i = add(c, q)\n"
+        "t = transpose(i) {perm=[0,3,1,2]}  u = mul(s, t)  y = add(u, a)\n"
+        "z = conv(y, d) {stride=[1,1], dilation=[1,1], pad_begin=[1,1], pad_end=[1,1], group=8}\nout y\nout z";
+    for (int i = 0; i < 3; i++) {
+        static const char *const route[] = { "", "-layout:image=0", "-pass:sink_transpose=0" };
+        hn_check_graph(block, &(hn_run_opts){ .route = route[i] });
+        hn_check_graph(block, &(hn_run_opts){ .route = route[i], .sym = 3, .seed = 1 });
+    }
+    CHECK_EQ(build(block, "").n_region, 8); /* six, and both results as the model has them */
+    CHECK_EQ(build(block, "-pass:sink_transpose=0").n_region, 9);
 }
 
 TEST(norms_over_several_axes)

@@ -278,6 +278,13 @@ TEST(sinking_fires)
         { "sink_transpose", "in a f32[2,3,4]\np = transpose(a) {perm=[2,1,0]}\ny = reduce_max(p) {axes=[1], keepdims=0}\nout y", HN_OP_transpose, 1 },
         { "sink_transpose", "in x f32[1,2,3,3]  const w f32[3,2,1,1]\nc = conv(x, w) {stride=[1,1], dilation=[1,1], pad_begin=[0,0], pad_end=[0,0]}\n"
                             "p = transpose(c) {perm=[0,2,3,1]}\ny = tanh(p)\nout y", HN_OP_transpose, 1 },
+        { "sink_transpose", "in a f32[2,3,4]  const w f32[4,5]  const b f32[5] = {1,2,3,4,5}  const s f32[5,1] = {1,2,3,4,5}\n"
+                            "m = matmul(a, w)\nn = add(m, b)\np = transpose(n) {perm=[0,2,1]}\ny = mul(p, s)\nout y", HN_OP_transpose, 1 },
+        { "sink_transpose", "in a f32[2,3,4]  in r f32[2,3,5]  const w f32[4,5]\nm = matmul(a, w)\np = transpose(m) {perm=[0,2,1]}\n"
+                            "q = transpose(r) {perm=[0,2,1]}\ny = add(p, q)\nout y\nout q", HN_OP_transpose, 2 }, /* a residual that others read, too */
+        { "sink_transpose", "in a f32[1,3,3,4]  in x f32[1,2,3,3]  const w f32[4,5]  const k f32[5,2,1,1]\n"
+                            "c = conv(x, k) {stride=[1,1], dilation=[1,1], pad_begin=[0,0], pad_end=[0,0]}\n"
+                            "m = matmul(a, w)\np = transpose(m) {perm=[0,3,1,2]}\ny = add(p, c)\nout y", HN_OP_transpose, 2 },
         { "sink_transpose", "in a f32[2,3,4]  in k f32[2,5,4]  in s f32[1]\np = transpose(k) {perm=[0,2,1]}\nq = mul(p, s)\ny = matmul(a, q)\nout y", HN_OP_transpose, 1 },
     };
     check_fires(t, rows, HN_COUNT(rows));
@@ -293,6 +300,10 @@ TEST(sinking_does_not_fire)
         { "sink_transpose", "in a f32[2,3]\np = transpose(a) {perm=[1,0]}\ny = relu(p)\nout y" },                   /* meets nothing */
         { "sink_transpose", "in a f32[2,3]  in b f32[3,2]\np = transpose(a) {perm=[1,0]}\ny = add(p, b)\nz = transpose(y) {perm=[1,0]}\nout z" },
         { "sink_transpose", "in a f32[2,3]\np = transpose(a) {perm=[1,0]}\nq = relu(p)\nz = transpose(q) {perm=[1,0]}\nout z\nout p" },
+        { "sink_transpose", "in a f32[2,3]  in b f32[2,3]\np = transpose(a) {perm=[1,0]}\nq = transpose(b) {perm=[1,0]}\ny = add(p, q)\nout y\nout q" },
+        { "sink_transpose", "in a f32[1,3,3,5]  in x f32[1,2,3,3]  const k f32[5,2,1,1]\n"
+                            "c = conv(x, k) {stride=[1,1], dilation=[1,1], pad_begin=[0,0], pad_end=[0,0]}\n"
+                            "p = transpose(a) {perm=[0,3,1,2]}\ny = add(p, c)\nout y" },
         { "sink_transpose", "in a f32[2,2,2]  in b f32[2,2,2]\np = transpose(a) {perm=[1,0,2]}\nq = transpose(b) {perm=[2,1,0]}\ny = sub(p, q)\nout y" },
         { "sink_transpose", "in a f32[3,1]\np = transpose(a) {perm=[1,0]}\nconst k f32[2,1,1] = {1,2}\nq = mul(p, k)\ny = transpose(q) {perm=[0,2,1]}\nout y" }, /* grows */
     };
