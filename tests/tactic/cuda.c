@@ -64,6 +64,23 @@ TEST(gpu_lines_of_every_kind)
                                 .sym = 21, .n_point = 4 });
 }
 
+/* Several to a block: as many as fill it, some past the last line, an unknown number of them. */
+TEST(gpu_short_lines)
+{
+    static const int n[] = { 31, 96 }, lines[] = { 137, 270 };
+    for (int i = 0; i < 2; i++) {
+        const char *const norm = hn_arena_printf(t->arena, "in x f16[%d,%d]  in s f16[%d]  in c f16[%d]\na = layer_norm(x, s, c)\nout a",
+                                                 lines[i], n[i], n[i], n[i]);
+        const char *const soft = hn_arena_printf(t->arena, "in x f32[%d,%d]\na = softmax(x) {axis=1}  b = neg(a)\nout b", lines[i], n[i]);
+        const char *const sum = hn_arena_printf(t->arena, "in x f32[%d,%d]\na = reduce_sum(x) {axes=[1]}\nout a", lines[i], n[i]);
+        const char *const open = hn_arena_printf(t->arena, "sym n [1,150,270]\nin x f32[n,%d]\na = log_softmax(x) {axis=1}\nout a", n[i]);
+        fast_every(t, &(fast_case){ .text = norm, .root = "layer_norm", .tol = 2e-3, .n_point = 6 });
+        fast_every(t, &(fast_case){ .text = soft, .root = "softmax", .tol = 1e-5, .n_point = 6 });
+        fast_every(t, &(fast_case){ .text = sum, .root = "reduce_sum", .tol = 1e-5, .n_point = 6 });
+        fast_every(t, &(fast_case){ .text = open, .root = "log_softmax", .tol = 1e-5, .sym = 141, .n_point = 6 });
+    }
+}
+
 TEST(gpu_columns)
 {
     static const int c[] = { 1, 8, 33, 70 }, h[] = { 4, 5, 16, 33 }, w[] = { 4, 13, 16, 40 };
