@@ -184,7 +184,7 @@ static const hn_node *image_reader(const hn_job *job, const hn_value *v, int dep
 {
     HN_FOR_USES (u, v) {
         if (!u->node || u->node->graph != v->graph) continue;
-        if (is_image_op(u->node) && u->index == 0 && has_image_kernels(job, u->node)) return u->node;
+        if (is_image_op(u->node) && u->index == 0 && has_image_kernels(job, u->node) && !reads_plain(job, u->node)) return u->node;
         const bool carries = hn_lower_is_pointwise(u->node) && full_size(u->node, u->index) && depth > 0;
         const hn_node *found = carries ? image_reader(job, u->node->out[0], depth - 1) : NULL;
         if (found) return found;
