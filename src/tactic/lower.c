@@ -199,16 +199,16 @@ static int fault_site(hn_lower *l, const hn_node *node, int axis)
 }
 
 /* Threads may meet here: each stores a pair that is true by itself, of one extent. */
-void hn_lower_fault(hn_lower *l, const hn_node *node, int axis, hn_kv i, hn_kv bad, hn_kv extent)
+void hn_lower_check(hn_lower *l, const hn_node *node, int axis, hn_kv i, hn_kv good, hn_kv extent)
 {
     hn_kb *b = l->b;
+    const int lanes = hn_kb_lanes(b, good);
     int64_t known;
-    if (hn_kb_is_const(b, bad, &known) && !known) return;
+    if (hn_kb_is_const(b, good, &known) && known) return;
     if (l->fault_buf < 0) l->fault_buf = declare_buf(l, (hn_ref){ HN_REF_FAULT, 0 }, "fault", HN_I64, true);
     const int at = 2 * fault_site(l, node, axis);
-    const bool vec = hn_kb_lanes(b, bad) > 1;
-    hn_kb_if(b, vec ? hn_kb_un(b, HN_KOP_ROR, bad) : bad);
-    if (vec) i = hn_kb_un(b, HN_KOP_RMAX, hn_kb_select(b, bad, i, hn_kb_int(b, HN_I64, hn_kb_lanes(b, i), INT64_MIN)));
+    hn_kb_if(b, hn_kb_not(b, lanes > 1 ? hn_kb_un(b, HN_KOP_RAND, good) : good));
+    if (lanes > 1) i = hn_kb_un(b, HN_KOP_RMAX, hn_kb_select(b, good, hn_kb_int(b, HN_I64, lanes, INT64_MIN), i));
     hn_kb_store(b, l->fault_buf, hn_kb_i(b, at + 1), i);
     hn_kb_store(b, l->fault_buf, hn_kb_i(b, at), hn_kb_addi(b, extent, 1));
     hn_kb_end(b);

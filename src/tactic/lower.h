@@ -39,10 +39,10 @@ int hn_lower_out(hn_lower *l, int result);
 int hn_lower_temp(hn_lower *l, int temp, hn_dtype t, bool write);
 int hn_lower_blob(hn_lower *l, int blob, hn_dtype t);
 /**
- * Where `bad` holds, index i (an integer of the same lanes) lies outside an axis of this extent: the run will fail and name both.
+ * Where `good` does not hold, index i (an i64 of the same lanes) lies outside an axis of this extent: the run will fail and name both.
  * node and axis tell this place from others of the kernel.
  */
-void hn_lower_fault(hn_lower *l, const hn_node *node, int axis, hn_kv i, hn_kv bad, hn_kv extent);
+void hn_lower_check(hn_lower *l, const hn_node *node, int axis, hn_kv i, hn_kv good, hn_kv extent);
 /** A dim as an i64 value (constants fold; symbols become arguments; expressions become arguments of their own). */
 hn_kv hn_lower_dim(hn_lower *l, hn_dim d);
 /** Place `at` along an axis of the result in an operand whose extent is `own` where the result's is `whole`: 0 where that is 1,

@@ -435,9 +435,17 @@ static hn_kv lower_dims(hn_lower *l, const hn_node *n, const hn_kidx *idx)
     return x;
 }
 
-/* ---- reading through an index tensor: negative counts from the end; out of range is told and reads the first element ---- */
-/* The index of node n into an axis of its operand 0, where mask is on. (The plan sees to it that there is a first element.) */
-static hn_kv wrap_index(hn_lower *l, const hn_node *n, int axis, hn_kv index, hn_kv mask)
+/* ---- reading through an index tensor: negative counts from the end; out of range is told and reads the first element or none ---- */
+/* Whether lanes that are off cost a load of operand 0 nothing: a gather takes its mask from the comparison as it is. */
+static bool skips_lanes(const hn_lower *l, const hn_node *n, int lanes)
+{
+    const hn_value *x = hn_in(n, 0);
+    const int bits = hn_dtype_bits(x->type.dtype);
+    return lanes > 1 && (l->t->feat & HN_FEAT_AVX512) && (bits == 32 || bits == 64) && hn_region_operand(l->r, x) >= 0;
+}
+
+/* The index of node n into an axis of its operand 0, where *mask is on. (The plan sees to it that there is a first element.) */
+static hn_kv wrap_index(hn_lower *l, const hn_node *n, int axis, hn_kv index, hn_kv *mask)
 {
     hn_kb *b = l->b;
     index = hn_kb_cast(b, index, HN_I64);
@@ -446,9 +454,11 @@ static hn_kv wrap_index(hn_lower *l, const hn_node *n, int axis, hn_kv index, hn
     const hn_kv zero = hn_kb_int(b, HN_I64, lanes, 0);
     const hn_kv i = hn_kb_select(b, hn_kb_lt(b, index, zero), hn_kb_add(b, index, end), index);
     if (hn_attr_i(n, "in_range")) return i;
-    const hn_kv bad = hn_kb_ge(b, hn_kb_cast(b, i, HN_U64), hn_kb_cast(b, end, HN_U64)); /* negative ones are large */
-    hn_lower_fault(l, n, axis, index, hn_kv_is(mask) ? hn_kb_and(b, bad, hn_kb_splat(b, mask, lanes)) : bad, extent);
-    return hn_kb_select(b, bad, zero, i);
+    hn_kv good = hn_kb_lt(b, hn_kb_cast(b, i, HN_U64), hn_kb_cast(b, end, HN_U64)); /* negative ones are large */
+    hn_lower_check(l, n, axis, index, hn_kv_is(*mask) ? hn_kb_or(b, good, hn_kb_not(b, hn_kb_splat(b, *mask, lanes))) : good, extent);
+    if (!skips_lanes(l, n, lanes)) return hn_kb_select(b, good, i, zero);
+    *mask = hn_kv_is(*mask) ? hn_kb_and(b, hn_kb_splat(b, *mask, lanes), good) : good;
+    return i;
 }
 
 static bool all_uniform(const hn_kidx *idx)
@@ -458,15 +468,17 @@ static bool all_uniform(const hn_kidx *idx)
     return true;
 }
 
-/* Element `at` of node n's index, into an axis of its operand 0: a scalar when all lanes agree, else a vector. */
-static hn_kv index_operand(hn_lower *l, const hn_node *n, int axis, hn_kidx *at, hn_kv mask, bool *is_vec)
+/* Element `at` of node n's index, into an axis of its operand 0: a scalar when all lanes agree, else a vector, of which *mask then
+ * leaves out what is out of range. */
+static hn_kv index_operand(hn_lower *l, const hn_node *n, int axis, hn_kidx *at, hn_kv *mask, bool *is_vec)
 {
     const hn_value *v = hn_in(n, 1);
     *is_vec = at->lanes > 1 && !all_uniform(at);
-    if (*is_vec) return wrap_index(l, n, axis, hn_lower_value(l, v, at, mask), mask);
+    if (*is_vec) return wrap_index(l, n, axis, hn_lower_value(l, v, at, *mask), mask);
+    hn_kv one = *mask;
     at->lanes = 1;
-    if (hn_kv_is(mask) && hn_kb_lanes(l->b, mask) > 1) mask = hn_kb_un(l->b, HN_KOP_ROR, mask);
-    return wrap_index(l, n, axis, hn_lower_value(l, v, at, mask), mask);
+    if (hn_kv_is(one) && hn_kb_lanes(l->b, one) > 1) one = hn_kb_un(l->b, HN_KOP_ROR, one);
+    return wrap_index(l, n, axis, hn_lower_value(l, v, at, one), &one);
 }
 
 static hn_kv lower_gather(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_kv mask)
@@ -476,7 +488,7 @@ static hn_kv lower_gather(hn_lower *l, const hn_node *n, const hn_kidx *idx, hn_
     hn_kidx at = index_of_rank(idx, k), in = index_of_rank(idx, x->type.rank);
     for (int a = 0; a < k; a++) copy_axis(&at, a, idx, axis + a);
     bool is_vec;
-    const hn_kv i = index_operand(l, n, axis, &at, mask, &is_vec);
+    const hn_kv i = index_operand(l, n, axis, &at, &mask, &is_vec);
     for (int a = 0; a < x->type.rank; a++)
         if (a != axis) copy_axis(&in, a, idx, a < axis ? a : a + k - 1);
     hn_kidx_set(&in, axis, i, 0, is_vec);
@@ -489,7 +501,7 @@ static hn_kv lower_gather_elements(hn_lower *l, const hn_node *n, const hn_kidx 
     const int axis = (int)hn_attr_i(n, "axis");
     hn_kidx at = *idx, in = *idx;
     bool is_vec;
-    const hn_kv i = index_operand(l, n, axis, &at, mask, &is_vec);
+    const hn_kv i = index_operand(l, n, axis, &at, &mask, &is_vec);
     hn_kidx_set(&in, axis, i, 0, is_vec);
     in.aligned = false;
     return hn_lower_value(l, x, &in, mask);
@@ -507,7 +519,7 @@ static hn_kv lower_gather_nd(hn_lower *l, const hn_node *n, const hn_kidx *idx, 
         hn_kidx tuple = at;
         bool is_vec;
         hn_kidx_set(&tuple, lead, hn_kb_i(l->b, k), 0, false);
-        const hn_kv i = index_operand(l, n, batch + k, &tuple, mask, &is_vec);
+        const hn_kv i = index_operand(l, n, batch + k, &tuple, &mask, &is_vec);
         hn_kidx_set(&in, batch + k, i, 0, is_vec);
     }
     for (int a = batch + depth; a < x->type.rank; a++) copy_axis(&in, a, idx, lead + a - batch - depth);

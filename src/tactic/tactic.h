@@ -60,7 +60,7 @@ typedef enum hn_ref_kind {
     HN_REF_OUT,  /* result i */
     HN_REF_TEMP, /* temporary i, shared by the launches of this emission */
     HN_REF_BLOB, /* packed constant i */
-    HN_REF_FAULT, /* HN_FAULT_BYTES of the launch's own, zero before it: hn_lower_fault writes them */
+    HN_REF_FAULT, /* HN_FAULT_BYTES of the launch's own, zero before it: hn_lower_check writes them */
 } hn_ref_kind;
 
 typedef struct hn_ref {

@@ -1,4 +1,5 @@
 /* Indices out of range: engines fail as evaluation does, wherever the gather or scatter ended up; no read or write outside. */
+#include <stdio.h>
 #include <string.h>
 
 #include "harness.h"
@@ -132,7 +133,8 @@ static void run(hn_context *c, const char *fails)
     CHECK(strstr(dg.hint, "-10 to 9"));
 }
 
-TEST(a_context_recovers)
+/* An engine of the text on this machine, and a context of it. */
+static hn_context *context_of(hn_test *t, const char *text, hn_engine **ret)
 {
     hn_graph *g = NULL;
     hn_diag dg = { 0 };
@@ -140,15 +142,22 @@ TEST(a_context_recovers)
     void *data = NULL;
     size_t bytes = 0;
     hn_build_report report;
-    hn_engine *e = NULL;
     hn_context *c = NULL;
-    int64_t i[8] = { 0 };
-    CHECK_OK(hn_parse(t->arena, cases[0].text, &g, &dg), &dg);
+    CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
     CHECK_OK(hn_target_get("host", &target, &dg), &dg);
     const hn_build_opts b = { .target = &target, .route = &(hn_route){ 0 }, .threads = 2, .model_name = "test" };
     CHECK_OK(hn_build_engine(t->arena, g, &b, &data, &bytes, &report, &dg), &dg);
-    CHECK_OK(hn_engine_from_memory(data, bytes, NULL, &e, &dg), &dg);
-    CHECK_OK(hn_context_create(e, NULL, &c, &dg), &dg);
+    CHECK_OK(hn_engine_from_memory(data, bytes, NULL, ret, &dg), &dg);
+    CHECK_OK(hn_context_create(*ret, NULL, &c, &dg), &dg);
+    return c;
+}
+
+TEST(a_context_recovers)
+{
+    hn_diag dg = { 0 };
+    hn_engine *e = NULL;
+    int64_t i[8] = { 0 };
+    hn_context *c = context_of(t, cases[0].text, &e);
     CHECK_OK(hn_context_bind(c, 0, i, sizeof i, &dg), &dg);
     run(c, NULL);
     i[5] = 10;
@@ -161,4 +170,40 @@ TEST(a_context_recovers)
     CHECK_EQ((int)y[5 * 33], 9);
     hn_context_destroy(c);
     hn_engine_unref(e);
+}
+
+/* Whole vectors and the masked end of a row: neither may hide a wrong index, and the right ones beside it are read. */
+TEST(every_lane_tells)
+{
+    enum { N = 43 };
+    static const char *const texts[] = {
+        "in i i64[43]  in x f32[10]\ny = gather(x, i) {axis=0}\nout y",
+        "in i i64[43]  in x f64[10]\ny = gather(x, i) {axis=0}\nout y",
+        "in i i64[43]  in x f16[10]\ny = gather(x, i) {axis=0}\nout y",
+        "in i i64[43]  in x u8[10]\ny = gather(x, i) {axis=0}\nout y",
+        "in i i64[43]  in x f32[3,10]\ny = gather(x, i) {axis=1}\nout y",
+        "in i i64[1,43]  in x f32[10,43]\ny = gather_elements(x, i) {axis=0}\nout y",
+    };
+    static const int64_t wrong[] = { 10, -11, INT64_MAX, INT64_MIN, (1ll << 32) + 3 };
+    static double x[10 * N];
+    for (int k = 0; k < HN_COUNT(texts); k++) {
+        hn_diag dg = { 0 };
+        hn_engine *e = NULL;
+        int64_t i[N];
+        for (int j = 0; j < N; j++) i[j] = j % 20 - 10;
+        hn_context *c = context_of(t, texts[k], &e);
+        CHECK_OK(hn_context_bind(c, 0, i, sizeof i, &dg), &dg);
+        CHECK_OK(hn_context_bind(c, 1, x, sizeof x, &dg), &dg);
+        for (int j = 0; j < N; j++) {
+            const int64_t was = i[j], bad = wrong[j % HN_COUNT(wrong)];
+            char says[64];
+            snprintf(says, sizeof says, "index %lld is", (long long)bad);
+            i[j] = bad;
+            run(c, says);
+            i[j] = was;
+            run(c, NULL);
+        }
+        hn_context_destroy(c);
+        hn_engine_unref(e);
+    }
 }

@@ -1,5 +1,6 @@
 /* Any region of pointwise and view nodes: walk the results' index space, vectors along the innermost stored axis, evaluate
  * each result lazily at every place, store. Always fits such regions. */
+#include "tactic/cpu/cycles.h"
 #include "tactic/cpu/loops.h"
 
 enum { P_LANES, P_UNROLL, P_CHUNK };
@@ -77,13 +78,24 @@ static double share_of_bandwidth(const hn_region *r, const hn_target *t, const i
     return bytes >= 4 ? 0.6 : 0.4;
 }
 
+/* A cycle for each element or vector that a processor's loop goes through: moves without arithmetic would weigh the same at any width,
+ * though single elements hold up what memory could deliver. */
+static double steps_ns(const hn_region *r, const hn_target *t, const int64_t *p)
+{
+    const hn_value *v = r->g->out[0].value;
+    double n = 1;
+    if (t->arch == HN_ARCH_SM) return 0;
+    for (int a = 0; a < v->type.rank; a++) n *= (double)hn_region_opt(r, v->type.dim[a]);
+    return n / (double)p[P_LANES] / hn_cycles_ghz(t);
+}
+
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     hn_work w;
     hn_region_work(r, &w);
     const double wide = hn_lower_lanes(t, HN_F32);
     const double eff = 0.25 * (double)p[P_LANES] / wide; /* chains of dependent arithmetic: a quarter of the peak */
-    return hn_roofline_ns(t, w.flops, w.bytes, eff, share_of_bandwidth(r, t, p)) + 100;
+    return hn_roofline_ns(t, w.flops, w.bytes, eff, share_of_bandwidth(r, t, p)) + steps_ns(r, t, p) + 100;
 }
 
 typedef struct walk {

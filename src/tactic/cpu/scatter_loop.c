@@ -140,7 +140,7 @@ static hn_kv resolve(scat *s, hn_kv index, int axis, hn_kv *ok)
     const hn_kv i = hn_kb_select(b, hn_kb_lt(b, index, zero), hn_kb_add(b, index, n), index);
     if (hn_attr_i(s->r->root, "in_range")) return i;
     const hn_kv in = hn_kb_lt(b, hn_kb_cast(b, i, HN_U64), hn_kb_cast(b, n, HN_U64)); /* negative ones are large */
-    hn_lower_fault(s->l, s->r->root, axis, index, hn_kb_not(b, in), n);
+    hn_lower_check(s->l, s->r->root, axis, index, in, n);
     *ok = hn_kv_is(*ok) ? hn_kb_and(b, *ok, in) : in;
     return i;
 }
