@@ -65,7 +65,8 @@ static hone_status alloc_tables(hn_context *c, hn_diag *dg)
     c->item = calloc((size_t)c->n_item + 1, sizeof(*c->item));
     c->item_work = malloc(hn_memplan_work_bytes(c->n_item));
     c->replay_at = calloc(p->n_io + (size_t)1, sizeof(*c->replay_at));
-    return c->replay_at && c->reg && c->reg0 && c->io && c->buf && c->item && c->item_work ? HONE_OK : HN_NOMEM(dg);
+    c->replay = calloc(c->engine->n_segment + (size_t)1, sizeof(*c->replay));
+    return c->replay && c->replay_at && c->reg && c->reg0 && c->io && c->buf && c->item && c->item_work ? HONE_OK : HN_NOMEM(dg);
 }
 
 static bool shapes_known(const hn_context *c)
@@ -129,10 +130,10 @@ void hn_context_destroy(hn_context *c)
     hn_device_free(d, c->arena, (size_t)c->arena_room);
     hn_faults_destroy(c);
     hn_ring_destroy(c);
-    hn_device_replay_destroy(d, c->replay);
+    hn_recordings_drop(c);
     hn_queue_destroy(c->queue);
     free(c->reg), free(c->reg0), free(c->io), free(c->buf), free(c->item), free(c->item_work), free(c->time),
-        free(c->replay_at);
+        free(c->replay_at), free(c->replay);
     hn_engine_unref(c->engine);
     free(c);
 }

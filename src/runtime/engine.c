@@ -44,22 +44,6 @@ static hone_status find_carried(hn_engine *e, hn_diag *dg)
     return HONE_OK;
 }
 
-/* A recording is the same launches with the same arguments: nothing may depend on data, and no loop turn is told to a
- * buffer from the host. */
-static bool can_replay(const hn_engine *e)
-{
-    if (!hn_device_records(e->device) || e->has_late) return false;
-    for (uint32_t i = 0; i < e->plan->n_step; i++)
-        switch (e->plan->step[i].kind) {
-        case HN_STEP_KERNEL:
-        case HN_STEP_COPY:
-        case HN_STEP_SHAPE:
-        case HN_STEP_IF: break;
-        default: return false;
-        }
-    return true;
-}
-
 /* ---- code ---- */
 static hone_status load_functions(hn_engine *e, const hn_engine_opts *o, hn_diag *dg)
 {
@@ -92,7 +76,7 @@ static hone_status fill(hn_engine *e, const hn_engine_opts *o, hn_diag *dg)
     mark_late(e);
     HN_TRY(find_carried(e, dg));
     if (!e->device) return HONE_OK;
-    e->replays = can_replay(e);
+    HN_TRY(hn_segments_find(e, dg));
     HN_TRY(hn_weights_place(e, o->weight_budget, dg));
     return o->fn ? load_functions(e, o, dg) : load_code(e, dg);
 }
@@ -103,6 +87,7 @@ static void destroy(hn_engine *e)
     hn_weights_drop(e);
     hn_engine_file_close(e->file);
     free(e->carried);
+    free(e->segment);
     free(e->reg_late);
     free(e->weight);
     free(e->data);

@@ -247,8 +247,7 @@ hone_status hn_context_prepare(hn_context *c, hn_diag *dg)
 {
     if (c->prepared) return HONE_OK;
     c->ran = false;
-    hn_device_replay_destroy(c->engine->device, c->replay);
-    c->replay = NULL;
+    hn_recordings_drop(c);
     HN_TRY(check_inputs(c, dg));
     HN_TRY(run_prefix(c, dg));
     HN_TRY(set_sizes(c, dg));

@@ -1,17 +1,30 @@
-/* Runs recorded once and repeated: in order, or in branches where the plan says so. */
+/* Steps recorded once and repeated: in order, or in branches where the plan says so. */
 #include "runtime/runtime_int.h"
 
-/* Where kernels find inputs and outputs; a recording holds for these alone. */
-static bool same_places(const hn_context *c)
+/* What grows is touched by no recorded step. */
+static void *place_of(const hn_context *c, uint32_t io)
 {
-    for (uint32_t i = 0; i < c->plan->n_io; i++)
-        if (c->replay_at[i] != c->buf[c->plan->io[i].buf].ptr) return false;
-    return true;
+    const uint32_t buf = c->plan->io[io].buf;
+    return c->plan->buf[buf].flags & HN_BUF_GROWS ? NULL : c->buf[buf].ptr;
 }
 
-bool hn_context_recorded(const hn_context *c)
+void hn_recordings_drop(hn_context *c)
 {
-    return c->replay && same_places(c);
+    for (uint32_t k = 0; c->replay && k < c->engine->n_segment; k++) {
+        hn_device_replay_destroy(c->engine->device, c->replay[k]);
+        c->replay[k] = NULL;
+    }
+}
+
+void hn_recordings_check(hn_context *c)
+{
+    bool same = true;
+
+    for (uint32_t i = 0; i < c->plan->n_io; i++) {
+        same &= c->replay_at[i] == place_of(c, i);
+        c->replay_at[i] = place_of(c, i);
+    }
+    if (!same) hn_recordings_drop(c);
 }
 
 /* ---- branches ---- */
@@ -49,7 +62,7 @@ static hone_status join(hn_context *c, hn_diag *dg)
     return hn_queue_after(c->queue, mark, n, dg);
 }
 
-static hone_status branch_out(hn_context *c, hn_diag *dg)
+static hone_status branch_out(hn_context *c, uint32_t k, hn_diag *dg)
 {
     hn_branching b = { 0 };
     hn_arena *a = hn_arena_create();
@@ -57,7 +70,7 @@ static hone_status branch_out(hn_context *c, hn_diag *dg)
     if (!a) return HN_NOMEM(dg);
     hn_streams_init(&b.streams, a, hn_plan_streams(c->plan), c->engine->ring_bytes > 0);
     c->branching = &b;
-    hone_status s = hn_context_run_steps(c, dg);
+    hone_status s = hn_segment_run(c, k, dg);
     if (s == HONE_OK) s = join(c, dg);
     c->branching = NULL;
     hn_arena_destroy(a);
@@ -65,23 +78,25 @@ static hone_status branch_out(hn_context *c, hn_diag *dg)
 }
 
 /* ---- a recording ---- */
-hone_status hn_context_record(hn_context *c, hn_diag *dg)
+static hone_status record(hn_context *c, uint32_t k, hn_diag *dg)
 {
+    const bool branches = hn_plan_streams(c->plan) > 1 || c->engine->ring_bytes > 0;
     hn_replay *made = NULL;
     hn_diag ended = { 0 };
 
-    hn_device_replay_destroy(c->engine->device, c->replay);
-    c->replay = NULL;
     HN_TRY(hn_queue_record(c->queue, dg));
-    const bool branches = hn_plan_streams(c->plan) > 1 || c->engine->ring_bytes > 0;
-    const hone_status s = branches ? branch_out(c, dg) : hn_context_run_steps(c, dg);
+    const hone_status s = branches ? branch_out(c, k, dg) : hn_segment_run(c, k, dg);
     const hone_status e = hn_queue_record_end(c->queue, &made, s ? &ended : dg);
     if (s || e) {
         hn_device_replay_destroy(c->engine->device, made);
         return s ? s : e;
     }
-    for (uint32_t i = 0; i < c->plan->n_io; i++)
-        c->replay_at[i] = c->buf[c->plan->io[i].buf].ptr;
-    c->replay = made;
+    c->replay[k] = made;
     return HONE_OK;
+}
+
+hone_status hn_segment_replay(hn_context *c, uint32_t k, hn_diag *dg)
+{
+    if (!c->replay[k]) HN_TRY(record(c, k, dg));
+    return hn_queue_replay(c->queue, c->replay[k], dg);
 }

@@ -276,7 +276,7 @@ static hone_status run_timed(hn_context *c, const hn_step *s, uint32_t i, hn_dia
     return HONE_OK;
 }
 
-static uint32_t steps_inside(const hn_step *s)
+uint32_t hn_steps_inside(const hn_step *s)
 {
     if (s->kind == HN_STEP_IF) return s->u.branch.n_then + s->u.branch.n_else;
     return s->kind == HN_STEP_LOOP ? s->u.loop.n_body : 0;
@@ -314,8 +314,8 @@ static hone_status run_range(hn_context *c, uint32_t i, uint32_t end, hn_diag *d
             if (e != HONE_E_CANCELLED) hn_step_frame(c, i, dg);
             return e;
         }
-        if (HN_UNLIKELY(c->poison)) poison(c, block, i, i + steps_inside(s));
-        i += 1 + steps_inside(s);
+        if (HN_UNLIKELY(c->poison)) poison(c, block, i, i + hn_steps_inside(s));
+        i += 1 + hn_steps_inside(s);
     }
     return HONE_OK;
 }
@@ -331,17 +331,20 @@ static void forget_last_run(hn_context *c)
         if (p->buf[i].kind == HN_BUF_HEAP || (p->buf[i].flags & HN_BUF_GROWS)) c->buf[i].bytes = 0;
 }
 
-hone_status hn_context_run_steps(hn_context *c, hn_diag *dg)
+hone_status hn_segment_run(hn_context *c, uint32_t k, hn_diag *dg)
 {
     hn_ring_reset(c);
-    return run_range(c, 0, c->plan->n_step, dg);
+    return run_range(c, c->engine->segment[k].first, c->engine->segment[k].end, dg);
 }
 
 static hone_status run_steps(hn_context *c, hn_diag *dg)
 {
-    if (!c->engine->replays || c->profiling) return hn_context_run_steps(c, dg);
-    if (!hn_context_recorded(c)) HN_TRY(hn_context_record(c, dg));
-    return hn_queue_replay(c->queue, c->replay, dg);
+    hn_recordings_check(c);
+    for (uint32_t k = 0; k < c->engine->n_segment; k++) {
+        const bool repeats = c->engine->segment[k].recorded && !c->profiling;
+        HN_TRY(repeats ? hn_segment_replay(c, k, dg) : hn_segment_run(c, k, dg));
+    }
+    return HONE_OK;
 }
 
 static hone_status run_between(hn_context *c, hn_diag *dg)

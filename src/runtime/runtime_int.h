@@ -8,6 +8,12 @@
 #include "runtime/runtime.h"
 #include "runtime/streams.h"
 
+/* Steps [first, end), outermost ones whole: recorded and repeated, or run each time. */
+typedef struct hn_segment {
+    uint32_t first, end;
+    bool recorded;
+} hn_segment;
+
 struct hn_engine {
     atomic_int n_ref;
     hn_engine_file *file;
@@ -22,7 +28,8 @@ struct hn_engine {
     uint8_t *waiting;     /* weights over the budget, in host memory that copies fast */
     uint64_t *waiting_at; /* by weight: offset there, UINT64_MAX for those that stay; NULL: all do */
     int64_t ring_bytes;   /* of each context, where such weights come ahead of their steps; 0: none do */
-    bool replays; /* the device can record a run of this plan and repeat it */
+    struct hn_segment *segment; /* all steps, in order */
+    uint32_t n_segment;
     bool *reg_late; /* by register: written while running */
     bool has_late;  /* some register is: each run starts from a copy */
     uint32_t
@@ -83,7 +90,7 @@ struct hn_context {
     uint8_t *fault;      /* on the device: records of all FAULT buffers, in buffer order */
     int64_t *fault_host; /* what was read of them; the same memory where the device's is the host's */
     int64_t fault_bytes;
-    hn_replay *replay;   /* of a run with these addresses: */
+    hn_replay **replay;  /* by segment, NULL until one is recorded; for these addresses: */
     void **replay_at;    /* by I/O entry */
     hn_ring ring;
     hn_branching *branching; /* NULL: what runs, or is recorded, runs in order */
@@ -126,22 +133,27 @@ int64_t hn_weight_room(const hn_plan *p, uint32_t weight);
 /** Memory for a context's ring; nothing where all weights stay. */
 hone_status hn_ring_create(hn_context *c, hn_diag *dg);
 void hn_ring_destroy(hn_context *c);
-/** A run, or a recording of one, begins: nothing is in the ring. */
+/** A segment, or a recording of one, begins: nothing is in the ring. */
 void hn_ring_reset(hn_context *c);
 /** Queue what brings the weights that step s reads, and point its buffers there. Call before the step. */
 hone_status hn_ring_fetch(hn_context *c, const hn_step *s, hn_diag *dg);
 /** Buffers that a KERNEL or COPY step reads, parts as their wholes: entry k, HN_NO after the last. */
 uint32_t hn_step_reads(const hn_plan *p, const hn_step *s, uint32_t k);
-/** Record a run of the whole plan and keep the recording. Errors: as the device's; those of steps. */
-hone_status hn_context_record(hn_context *c, hn_diag *dg);
-/** Does the recording hold for where inputs and outputs are now? */
-bool hn_context_recorded(const hn_context *c);
+/** Steps of an IF's or LOOP's blocks, which follow it. */
+uint32_t hn_steps_inside(const hn_step *s);
+/** Which steps are recorded. Errors: HONE_E_NOMEM. */
+hone_status hn_segments_find(hn_engine *e, hn_diag *dg);
+/** Forget recordings that hold for other places of inputs and outputs than now. */
+void hn_recordings_check(hn_context *c);
+void hn_recordings_drop(hn_context *c);
+/** Record steps of segment k if there is no recording, and queue it. Errors: the device's; those of steps. */
+hone_status hn_segment_replay(hn_context *c, uint32_t k, hn_diag *dg);
 /** Around what one step queues, after hn_streams_touch for what it touches; nothing unless branches are being recorded. apart: as
  * hn_streams_add. */
 hone_status hn_branch_begin(hn_context *c, bool apart, hn_diag *dg);
 hone_status hn_branch_end(hn_context *c, hn_diag *dg);
-/** Steps [0, n_step) as they come, queued or recorded. */
-hone_status hn_context_run_steps(hn_context *c, hn_diag *dg);
+/** Steps of segment k as they come, queued or recorded. */
+hone_status hn_segment_run(hn_context *c, uint32_t k, hn_diag *dg);
 /** An encoded image of n bytes, where kernels find it, and the place of its size (i64[2]) or, to decode, of its pixels. */
 typedef struct hn_image_job {
     bool decode;

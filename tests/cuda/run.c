@@ -1,4 +1,5 @@
 /* Engines for a GPU from end to end on a simulated one: built, loaded, run by the driver layer, compared with evaluation. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,49 @@ TEST(cuda_budgets_that_are_too_small)
     CHECK_ERR(hn_engine_from_memory(data, bytes, &(hn_engine_opts){ .weight_budget = LAYER + SMALL - 1 }, &e, &dg), HONE_E_LIMIT, &dg, least);
     free(data);
     CHECK_EQ(hn_sim_counts()->live_allocations, 0);
+}
+
+/* ---- recordings are cut where data decides ---- */
+/* Four steps that do not depend on data, what is found, what depends on how much that is, four more that do not. */
+static const char counting[] = "in x f32[64]\na = cumsum(x)  b = softmax(a)  c = cumsum(b)  d = softmax(c)  i, n = nonzero(x)\n"
+                               "f = cast(i) {to=f32}  g = exp(f)  p = cumsum(d)  q = softmax(p)  r = cumsum(q)  s = softmax(r)\nout d  out g  out s";
+
+static void run_counting(fixture *f, int n_found)
+{
+    static float got[64];
+    for (int i = 0; i < 64; i++)
+        f->x[i] = i < n_found ? 0.125F : 0;
+    run(f);
+    const float *g = hn_context_output_data(f->c, 2), *s = hn_context_output_data(f->c, 3);
+    CHECK_EQ(hn_context_io_bytes(f->c, 2), 4 * n_found);
+    for (int i = 0; i < n_found; i++)
+        CHECK(fabs((double)g[i] - exp(i)) <= 1e-5 * exp(i));
+    double sum = 0;
+    for (int i = 0; i < 64; i++)
+        sum += (double)s[i];
+    CHECK(fabs(sum - 1) < 1e-5);
+    if (n_found == 9 && got[63] != 0) CHECK(memcmp(got, s, sizeof(got)) == 0);
+    if (n_found == 9) memcpy(got, s, sizeof(got));
+}
+
+TEST(cuda_recordings_are_cut_where_data_decides)
+{
+    static const int found[] = { 9, 3, 9, 40, 0, 9 };
+    fixture f;
+    hn_diag dg = { 0 };
+
+    hn_simulate(/* libraries= */ false);
+    make(t, &f, counting, (hn_context_opts){ 0 });
+    bind(&f, 0, f.x, sizeof(f.x));
+    for (int i = 0; i < HN_COUNT(found); i++)
+        run_counting(&f, found[i]);
+    CHECK_EQ(hn_sim_counts()->graphs, 2);
+    CHECK_EQ(hn_sim_counts()->graph_launches, 2 * HN_COUNT(found));
+    CHECK(hn_sim_counts()->captured >= 8 && hn_sim_counts()->launches > hn_sim_counts()->captured);
+    CHECK_OK(hn_context_set_profiling(f.c, true, &dg), &dg); /* every step by itself */
+    run_counting(&f, 9);
+    CHECK_EQ(hn_sim_counts()->graph_launches, 2 * HN_COUNT(found));
+    done(&f);
 }
 
 /* A knob: the same numbers, another engine. */
