@@ -54,25 +54,27 @@ const char *hn_library_missing(hn_job *b, hn_library which)
 }
 
 /* A frozen build says which proposal and leaves the algorithm to loading: no machine's library makes a difference. */
-static hone_status choose_algorithm(const hn_job *b, hn_libcall *c, hn_diag *dg)
+static hone_status choose_algorithm(const hn_job *b, hn_libcall *c, hn_str *ret_plan, hn_diag *dg)
 {
     hn_device *d;
     if (b->o->frozen) return HONE_OK;
     HN_TRY(hn_device_for(b->t->arch, &d, dg));
-    return hn_device_choose_call(d, c, dg);
+    return hn_device_choose_call(d, c, ret_plan, dg);
 }
 
 static hone_status make_call(hn_job *b, const hn_libcall *c, hn_code *ret, hn_diag *dg)
 {
-    const hn_image h = { .magic = HN_CALL_MAGIC, .bytes = sizeof *c, .threads = { 1, 1, 1 }, .n_buf = c->n_buf };
+    HN_CLEANUP(hn_str_done) hn_str plan = { 0 };
     hn_libcall full = *c;
-    uint8_t *at = hn_arena_alloc_aligned(b->a, sizeof h + sizeof full, HN_IMAGE_ALIGN);
-    if (!at) return HN_NOMEM(dg);
-    HN_TRY(choose_algorithm(b, &full, dg));
+    HN_TRY(choose_algorithm(b, &full, &plan, dg));
     if (hn_knob_read_model(b->knobs, HN_KNOB_core_deterministic)) full.flags |= HN_CALL_FIXED;
+    const hn_image h = { .magic = HN_CALL_MAGIC, .bytes = (uint32_t)(sizeof full + plan.n), .threads = { 1, 1, 1 }, .n_buf = c->n_buf };
+    uint8_t *at = hn_arena_alloc_aligned(b->a, sizeof h + h.bytes, HN_IMAGE_ALIGN);
+    if (!at || plan.oom) return HN_NOMEM(dg);
     memcpy(at, &h, sizeof h);
     memcpy(at + sizeof h, &full, sizeof full);
-    *ret = (hn_code){ .at = at, .n = sizeof h + sizeof full, .align = HN_IMAGE_ALIGN };
+    if (plan.n) memcpy(at + sizeof h + sizeof full, plan.s, plan.n);
+    *ret = (hn_code){ .at = at, .n = sizeof h + h.bytes, .align = HN_IMAGE_ALIGN };
     return HONE_OK;
 }
 

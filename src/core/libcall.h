@@ -1,5 +1,6 @@
 /* One call of a vendor's library in an engine's code section: what follows an hn_image of magic HN_CALL_MAGIC. Tactics describe
- * the work, the device chooses the algorithm, the engine keeps both. docs/engine-format.md has the table. */
+ * the work, the device chooses the algorithm, the engine keeps both. What the library compiled for that may follow: the image is that
+ * much longer. docs/engine-format.md has the table. */
 #ifndef HN_CORE_LIBCALL_H
 #define HN_CORE_LIBCALL_H
 

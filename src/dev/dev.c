@@ -282,7 +282,7 @@ hone_status hn_device_library(hn_device *d, hn_library which, hn_str *ret_versio
     return d->vt->library ? d->vt->library(d, which, ret_version, dg) : no_libraries(d, dg);
 }
 
-hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_diag *dg)
+hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_str *ret_plan, hn_diag *dg)
 {
-    return d->vt->choose_call ? d->vt->choose_call(d, c, dg) : no_libraries(d, dg);
+    return d->vt->choose_call ? d->vt->choose_call(d, c, ret_plan, dg) : no_libraries(d, dg);
 }

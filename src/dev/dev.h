@@ -78,7 +78,7 @@ typedef struct hn_device_vt {
     hone_status (*after)(hn_queue *q, void *const *mark, size_t n, hn_diag *dg);
     /* Libraries; NULL: the device has none. */
     hone_status (*library)(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg);
-    hone_status (*choose_call)(hn_device *d, hn_libcall *c, hn_diag *dg);
+    hone_status (*choose_call)(hn_device *d, hn_libcall *c, hn_str *ret_plan, hn_diag *dg);
 } hn_device_vt;
 
 struct hn_device {
@@ -166,8 +166,14 @@ void hn_device_replay_destroy(hn_device *d, hn_replay *r); /* NULL is fine */
  * Errors: HONE_E_NOTFOUND, HONE_E_VERSION too old, HONE_E_UNSUPPORTED the device has no libraries
  */
 hone_status hn_device_library(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg);
-/** Fill in the algorithm that the library proposes at place c->rank. HONE_E_UNSUPPORTED: it proposes fewer, or cannot do this. */
-hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_diag *dg);
+/**
+ * Fill in the algorithm that the library proposes at place c->rank.
+ *
+ * ret_plan: what it compiled for that is added, which the call's image holds behind the call, so that loading compiles nothing
+ *
+ * Errors: HONE_E_UNSUPPORTED it proposes fewer, or cannot do this
+ */
+hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_str *ret_plan, hn_diag *dg);
 
 int64_t hn_queue_now_ns(hn_queue *q); /* monotonic */
 hn_device *hn_queue_device(const hn_queue *q);

@@ -71,6 +71,36 @@ TEST(dnn_with_a_kernel_for_the_rest)
     hn_check_calls(FUSES "a = add(y, x)  z = relu(a)\nout z", ALONE " -core:exact=1", 1, 3); /* the sum is rounded before the addend */
 }
 
+/* ---- attention ---- */
+#define QKV(b, h, hk, s, keys, d, dv) \
+    "in q f16[" b "," h "," s "," d "]  in k f16[" b "," hk "," keys "," d "]  in v f16[" b "," hk "," keys "," dv "]\n"
+
+TEST(dnn_attention)
+{
+    hn_simulate(/* libraries= */ true);
+    check(QKV("2", "4", "4", "160", "160", "64", "64") "y = attention(q, k, v)\nout y", 1, 0);
+    check(QKV("1", "4", "4", "150", "301", "32", "48") "y = attention(q, k, v) {scale=0.25}\nout y", 1, 0);
+    check(QKV("1", "4", "2", "160", "160", "64", "64") "y = attention(q, k, v)\nout y", 1, 0);
+    check(QKV("1", "4", "4", "160", "160", "64", "64") "y = attention(q, k, v)  z = exp(y)\nout z", 1, 1);
+    check("in q bf16[1,4,160,64]  in k bf16[1,4,160,64]  in v bf16[1,4,160,64]\ny = attention(q, k, v)\nout y", 1, 0);
+    /* heads behind one another in each row, as projections leave them */
+    check("in q f16[1,160,4,64]  in k f16[1,160,4,64]  in v f16[1,160,4,64]\n"
+          "a = transpose(q) {perm=[0,2,1,3]}  b = transpose(k) {perm=[0,2,1,3]}  c = transpose(v) {perm=[0,2,1,3]}\n"
+          "y = attention(a, b, c)  z = transpose(y) {perm=[0,2,1,3]}\nout z", 1, 0);
+}
+
+/* Masks are other tactics'. */
+TEST(dnn_attention_that_it_has_not)
+{
+    static const char *const all[] = { "y = attention(q, k, v) {causal=upper_left}\nout y", "y = attention(q, k, v) {softcap=3}\nout y" };
+    hn_simulate(/* libraries= */ true);
+    for (int i = 0; i < HN_COUNT(all); i++) {
+        hn_gpu_build b = hn_build_for_gpu(t, hn_arena_printf(t->arena, "%s%s", QKV("1", "2", "2", "64", "64", "64", "64"), all[i]), ALONE, false);
+        CHECK(strstr(hn_why_not(&b.r, "attention_half_cudnn__lib"), "attribute") != NULL);
+        free(b.data);
+    }
+}
+
 /* What is not stored is no number: padding is zero beside it, and relu lets it through. */
 TEST(dnn_hostile_values)
 {
@@ -147,7 +177,7 @@ static hone_status choose(section *s, hn_diag *dg)
     hn_device *d;
     hn_diag_clear(dg);
     CHECK_OK(hn_device_get("cuda", &d, dg), dg);
-    return hn_device_choose_call(d, &s->c, dg);
+    return hn_device_choose_call(d, &s->c, /* ret_plan= */ NULL, dg);
 }
 
 static hone_status load(const section *s, hn_diag *dg)
@@ -168,15 +198,15 @@ static int64_t engine_in(const section *s)
     return v;
 }
 
-/* The simulator's engines 22, 26 and 27 do; the others differ from run to run, sum halves, want too much memory, or compile. */
+/* The simulator's engines 22, 25, 26 and 27 do; the others differ from run to run, sum halves, or want too much memory. */
 TEST(dnn_engines_that_will_do)
 {
     static const struct {
         hn_dtype t;
         uint32_t flags, rank;
         int64_t engine; /* 0: none */
-    } all[] = { { HN_F16, 0, 0, 22 }, { HN_F16, 0, 1, 26 }, { HN_F16, 0, 2, 27 }, { HN_F16, 0, 3, 0 }, { HN_F32, 0, 0, 27 },
-                { HN_F32, 0, 1, 0 }, { HN_F32, HN_CALL_TF32, 0, 22 }, { HN_BF16, 0, 1, 26 } };
+    } all[] = { { HN_F16, 0, 0, 22 }, { HN_F16, 0, 1, 25 }, { HN_F16, 0, 2, 26 }, { HN_F16, 0, 3, 27 }, { HN_F16, 0, 4, 0 },
+                { HN_F32, 0, 0, 27 }, { HN_F32, 0, 1, 0 }, { HN_F32, HN_CALL_TF32, 0, 22 }, { HN_BF16, 0, 2, 26 } };
     hn_diag dg = { 0 };
     hn_simulate(/* libraries= */ true);
     for (int i = 0; i < HN_COUNT(all); i++) {
@@ -190,10 +220,39 @@ TEST(dnn_engines_that_will_do)
         CHECK(s.c.version == 91900 && s.c.n_algo > 0);
         CHECK_OK(load(&s, &dg), &dg);
     }
-    section s = conv_call(HN_F16, 1);
-    s.c.workspace_bytes = 1000; /* less than the second one wants */
+    section s = conv_call(HN_F16, 2);
+    s.c.workspace_bytes = 1000; /* less than the third one wants */
     CHECK_OK(choose(&s, &dg), &dg);
     CHECK_EQ(engine_in(&s), 27);
+}
+
+/* What is compiled stands in the engine file behind the call; loading compiles where that is of no use. */
+TEST(dnn_compiled_engines_travel)
+{
+    hn_diag dg = { 0 };
+    hn_device *d;
+    hn_module *m;
+    hn_str plan = { 0 };
+    hn_simulate(/* libraries= */ true);
+    CHECK_OK(hn_device_get("cuda", &d, &dg), &dg);
+    section s = conv_call(HN_F16, 1);
+    CHECK_OK(hn_device_choose_call(d, &s.c, &plan, &dg), &dg);
+    CHECK_EQ(hn_sim_counts()->compiled, 1);
+    CHECK(engine_in(&s) == 25 && plan.n > 0);
+    s.h.bytes = (uint32_t)(sizeof(s.c) + plan.n);
+    uint8_t *code = HN_NEW_N(t->arena, uint8_t, sizeof(s) + plan.n);
+    memcpy(code, &s, sizeof(s));
+    memcpy(code + sizeof(s), plan.s, plan.n);
+    CHECK_OK(hn_device_load_code(d, code, sizeof(s) + plan.n, &m, &dg), &dg);
+    hn_device_unload(d, m);
+    CHECK_EQ(hn_sim_counts()->compiled, 1);
+    code[sizeof(s)] = 99; /* not a plan */
+    CHECK_OK(hn_device_load_code(d, code, sizeof(s) + plan.n, &m, &dg), &dg);
+    hn_device_unload(d, m);
+    CHECK_EQ(hn_sim_counts()->compiled, 2);
+    CHECK_OK(load(&(section){ .h = conv_call(HN_F16, 0).h, .c = s.c }, &dg), &dg); /* no plan came along */
+    CHECK_EQ(hn_sim_counts()->compiled, 3);
+    hn_str_done(&plan);
 }
 
 TEST(dnn_engines_of_elsewhere_are_chosen_anew)

@@ -25,6 +25,11 @@ const sim_counts *sim_counts_get(void)
     return &counts;
 }
 
+sim_counts *sim_counted(void)
+{
+    return &counts;
+}
+
 void sim_fail_next_wait(int result)
 {
     next_wait = result;

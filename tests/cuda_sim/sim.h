@@ -10,7 +10,7 @@
 
 /** What the driver was asked to do since the process began. */
 typedef struct sim_counts {
-    int launches, captured, graphs, graph_launches, to_device, to_host, modules, live_allocations, library_calls, library_refusals, early;
+    int launches, captured, graphs, graph_launches, to_device, to_host, modules, live_allocations, library_calls, library_refusals, compiled, early;
     int branchings, overtakings; /* places of a recording that waits were stated for; launches of a graph out of their recorded order */
 } sim_counts;
 

@@ -1,7 +1,8 @@
 /* cuDNN's backend interface without a GPU: descriptors that keep what they are told and refuse wrong types and orders as the library
- * does, heuristics that propose good engines among such as nobody should take, and convolutions by plain loops. As with the true one
+ * does, heuristics that propose good engines among such as nobody should take, and convolutions and attention by plain loops. As with the true one
  * there are engines for a convolution, or for one with an addend, a bias and relu in this order, and a proposal may not run: one does
  * not where rows of the result are odd. */
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 
 enum { OK = 0, NO_MEMORY = 4003, NULL_POINTER = 2002, NOT_FINAL = 2004, BAD_SHAPE = 2008, BAD_TYPE = 2010, INVALID = 2000, UNSUPPORTED = 3000,
        FAILED = 5000 };
-enum { POINTWISE, CONVOLUTION, ENGINE, CONFIG, HEURISTICS, PLAN, CHOICE = 7, OP_CONV = 10, OP_POINTWISE = 13, GRAPH = 15, PACK, TENSOR };
+enum { POINTWISE, CONVOLUTION, ENGINE, CONFIG, HEURISTICS, PLAN, CHOICE = 7, OP_CONV = 10, OP_POINTWISE = 13, GRAPH = 15, PACK, TENSOR,
+       OP_ATTENTION = 41 };
 enum { VERSION = 91900, FLOAT = 0, HALF = 2, BFLOAT16 = 9, RANK = 4, MOST_APPLY = 4, MOST_ELEMS = 32, ADD = 0, RELU = 100 };
 enum { BY_TREE = 3, BY_FALLBACK = 2 };
 
@@ -26,7 +28,7 @@ static const struct rule {
     { CONVOLUTION, 103, 3, 8, 2, true },  { CONVOLUTION, 104, 3, 8, 2, true },  { CONVOLUTION, 105, 3, 8, 2, true },
     { CONVOLUTION, 106, 3, 8, 1, true },  { ENGINE, 1300, 15, 8, 1, true },     { ENGINE, 1301, 3, 8, 1, true },
     { CONFIG, 300, 15, 8, 1, true },      { CONFIG, 302, 15, 8, 8, false },     { HEURISTICS, 200, 8, 4, 1, true },
-    { HEURISTICS, 201, 15, 8, 1, true },  { PLAN, 400, 0, 8, 1, true },         { PLAN, 401, 15, 8, 1, true },
+    { HEURISTICS, 201, 15, 8, 1, true },  { PLAN, 400, 0, 8, 1, true },         { PLAN, 401, 15, 8, 1, false },
     { CHOICE, 600, 9, 4, 1, true },       { CHOICE, 601, 3, 8, 1, true },       { OP_CONV, 700, 4, 4, 1, true },
     { OP_CONV, 701, 4, 4, 1, true },      { OP_CONV, 702, 15, 8, 1, true },     { OP_CONV, 703, 15, 8, 1, true },
     { OP_CONV, 704, 15, 8, 1, true },     { OP_CONV, 705, 15, 8, 1, true },     { OP_POINTWISE, 750, 15, 8, 1, true },
@@ -34,7 +36,9 @@ static const struct rule {
     { GRAPH, 800, 0, 8, 1, true },        { GRAPH, 801, 15, 8, 8, true },       { PACK, 1000, 3, 8, 8, true },
     { PACK, 1001, 6, 8, 8, true },        { PACK, 1003, 6, 8, 1, true },        { TENSOR, 900, 3, 8, 1, true },
     { TENSOR, 901, 1, 4, 1, true },       { TENSOR, 902, 3, 8, RANK, true },    { TENSOR, 903, 3, 8, RANK, true },
-    { TENSOR, 906, 3, 8, 1, true },       { TENSOR, 907, 2, 1, 1, true },
+    { TENSOR, 906, 3, 8, 1, true },       { TENSOR, 907, 2, 1, 1, false },      { TENSOR, 908, 2, 1, 1, false },
+    { OP_ATTENTION, 2800, 15, 8, 1, true }, { OP_ATTENTION, 2801, 15, 8, 1, true }, { OP_ATTENTION, 2802, 15, 8, 1, true },
+    { OP_ATTENTION, 2803, 15, 8, 1, true }, { OP_ATTENTION, 2805, 15, 8, 1, true },
 };
 
 typedef struct attr {
@@ -46,7 +50,8 @@ typedef struct attr {
 typedef struct engine {
     int64_t index, workspace;
     int mode;
-    int n_numeric, numeric[2], n_behaviour, behaviour;
+    int n_numeric, numeric[2], n_behaviour, behaviour; /* behaviour 0: it is compiled */
+    bool attends;
     int n_choice;
     struct { int knob; int64_t value; } choice[2];
 } engine;
@@ -57,9 +62,10 @@ static const engine engines[] = {
     { .index = 22, .mode = BY_TREE, .n_numeric = 1, .n_choice = 2, .choice = { { 2, 5 }, { 13, 1 } } },
     { .index = 23, .mode = BY_TREE, .n_numeric = 2, .numeric = { 0, 2 } }, /* sums of halves */
     { .index = 24, .mode = BY_TREE, .n_numeric = 1, .workspace = (int64_t)1 << 30 },
-    { .index = 25, .mode = BY_TREE, .n_numeric = 1, .n_behaviour = 1 }, /* compiles */
+    { .index = 25, .mode = BY_TREE, .n_numeric = 1, .n_behaviour = 1 },
     { .index = 26, .mode = BY_TREE, .n_numeric = 1, .n_choice = 1, .choice = { { 2, 8 } }, .workspace = (int64_t)1 << 20 },
     { .index = 27, .mode = BY_FALLBACK },
+    { .index = 28, .mode = BY_TREE, .n_numeric = 1, .n_behaviour = 1, .n_choice = 1, .choice = { { 24, 7 } }, .attends = true },
 };
 enum { FIRST_ENGINE = 20, ODD_ROWS_FAIL = 26 };
 
@@ -71,12 +77,16 @@ typedef struct tensor {
 } tensor;
 
 typedef struct job {
-    tensor x, w, y; /* y: of all operations */
+    bool attends;
+    tensor x, w, y; /* y: of all operations; of attention queries, keys, result */
+    tensor v;       /* values */
+    int64_t scale_id;
+    float scale;
     int64_t stride[2], dilation[2], before[2], after[2];
     int n_apply;
     struct { int mode; tensor b; } apply[MOST_APPLY];
     bool rounds; /* f32 operands, as tf32 */
-    const uint8_t *at_x, *at_w, *at_b[MOST_APPLY];
+    const uint8_t *at_x, *at_w, *at_v, *at_b[MOST_APPLY];
     uint8_t *at_y;
 } job;
 
@@ -86,9 +96,14 @@ typedef struct desc {
     int kind;
     bool final;
     attr at[HN_COUNT(rules)];
-    job j;            /* GRAPH */
-    const engine *e;  /* ENGINE, CONFIG, PLAN */
-    struct desc *graph; /* of those */
+    job j;              /* GRAPH, PLAN */
+    const engine *e;    /* ENGINE, CONFIG, PLAN */
+    struct desc *graph; /* ENGINE, CONFIG */
+    struct saved {
+        int64_t index;
+        job j;
+    } text; /* PLAN: what another one is made of; not a text here */
+    bool from_text;
 } desc;
 
 static const struct rule *rule_of(int kind, int attribute)
@@ -182,10 +197,19 @@ DRIVER(cudnnBackendDestroyDescriptor, desc *d)
     return OK;
 }
 
+static int take_text(desc *d, int type, int64_t n, const void *v)
+{
+    if (type != 24 || n != sizeof(d->text) || d->final) return sim_refuse(INVALID);
+    memcpy(&d->text, v, sizeof(d->text));
+    d->from_text = true;
+    return OK;
+}
+
 DRIVER(cudnnBackendSetAttribute, desc *d, int attribute, int type, int64_t n, const void *v)
 {
     const struct rule *r = d ? rule_of(d->kind, attribute) : NULL;
 
+    if (d && d->kind == PLAN && attribute == 405) return take_text(d, type, n, v);
     if (!r || d->final || n < 1 || n > r->most || !v) return sim_refuse(INVALID);
     if (type != r->type) return sim_refuse(BAD_TYPE);
     attr *a = &d->at[r - rules];
@@ -204,7 +228,7 @@ static tensor tensor_of(const desc *d)
     copy(t.dim, d, 902);
     copy(t.stride, d, 903);
     copy(&t.align, d, 900);
-    copy(&t.is_virtual, d, 907);
+    if (told(d, 907)) copy(&t.is_virtual, d, 907);
     return t;
 }
 
@@ -255,11 +279,36 @@ static int take_pointwise(const desc *op, job *j)
     return OK;
 }
 
+static bool same_dims_but(const tensor *a, const tensor *b, int axis)
+{
+    for (int i = 0; i < RANK; i++)
+        if (i != axis && a->dim[i] != b->dim[i]) return false;
+    return true;
+}
+
+static int take_attention(const desc *op, job *j)
+{
+    const desc *scale = desc_of(op, 2805, 0);
+    bool by_value = false;
+
+    j->attends = true;
+    j->x = tensor_of(desc_of(op, 2800, 0)), j->w = tensor_of(desc_of(op, 2801, 0)), j->v = tensor_of(desc_of(op, 2802, 0));
+    j->y = tensor_of(desc_of(op, 2803, 0));
+    j->scale_id = tensor_of(scale).id;
+    if (told(scale, 908)) copy(&by_value, scale, 908);
+    if (!by_value || tensor_of(scale).type != FLOAT) return UNSUPPORTED;
+    if (j->x.type == FLOAT || j->w.type != j->x.type || j->v.type != j->x.type || j->y.type != j->x.type) return UNSUPPORTED;
+    if (j->x.stride[3] != 1 || j->w.stride[3] != 1 || j->v.stride[3] != 1 || j->y.stride[3] != 1 || j->x.dim[3] % 8 || j->v.dim[3] % 8) return UNSUPPORTED;
+    if (!same_dims_but(&j->x, &j->y, 3) || j->y.dim[3] != j->v.dim[3] || !same_dims_but(&j->w, &j->v, 3) || j->w.dim[3] != j->x.dim[3]) return BAD_SHAPE;
+    return j->x.dim[0] == j->w.dim[0] && j->x.dim[1] % j->w.dim[1] == 0 ? OK : BAD_SHAPE;
+}
+
 static int finish_graph(desc *g)
 {
     job *j = &g->j;
     const int64_t n = told_n(g, 801);
 
+    if (desc_of(g, 801, 0)->kind == OP_ATTENTION) return n == 1 ? take_attention(desc_of(g, 801, 0), j) : UNSUPPORTED;
     if (desc_of(g, 801, 0)->kind != OP_CONV) return UNSUPPORTED;
     int r = take_convolution(desc_of(g, 801, 0), j);
     for (int i = 1; r == OK && i < n; i++)
@@ -273,7 +322,7 @@ static bool is_bias(const job *j, const tensor *b)
 }
 
 /* [addend] bias [relu], or nothing. */
-static bool has_engines(const job *j)
+static bool is_served(const job *j)
 {
     int n_add = 0;
 
@@ -284,13 +333,18 @@ static bool has_engines(const job *j)
     return j->n_apply == n_add || (j->n_apply == n_add + 1 && j->apply[n_add].mode == RELU);
 }
 
+static bool serves(const engine *e, const job *j)
+{
+    return e->attends == j->attends && is_served(j);
+}
+
 static int finish_engine(desc *d)
 {
     int64_t index;
 
     copy(&index, d, 1301);
     d->graph = desc_of(d, 1300, 0);
-    if (index < FIRST_ENGINE || index >= FIRST_ENGINE + HN_COUNT(engines) || !has_engines(&d->graph->j)) return UNSUPPORTED;
+    if (index < FIRST_ENGINE || index >= FIRST_ENGINE + HN_COUNT(engines) || !serves(&engines[index - FIRST_ENGINE], &d->graph->j)) return UNSUPPORTED;
     d->e = &engines[index - FIRST_ENGINE];
     return OK;
 }
@@ -310,8 +364,15 @@ static int finish_config(desc *d)
 
 static int finish_plan(desc *d)
 {
-    d->e = desc_of(d, 401, 0)->e, d->graph = desc_of(d, 401, 0)->graph;
-    return d->e ? OK : INVALID;
+    const int64_t index = d->text.index;
+
+    if (d->from_text == (told(d, 401) != NULL)) return INVALID;
+    if (d->from_text && (index < FIRST_ENGINE || index >= FIRST_ENGINE + HN_COUNT(engines))) return UNSUPPORTED;
+    d->e = d->from_text ? &engines[index - FIRST_ENGINE] : desc_of(d, 401, 0)->e;
+    d->j = d->from_text ? d->text.j : desc_of(d, 401, 0)->graph->j;
+    if (!d->from_text && d->e->n_behaviour) sim_counted()->compiled++;
+    d->text = (struct saved){ .index = d->e->index, .j = d->j };
+    return OK;
 }
 
 DRIVER(cudnnBackendFinalize, desc *d)
@@ -346,8 +407,8 @@ static int64_t give_configs(const desc *h, int64_t n, desc **ret)
     desc *graph = desc_of(h, 201, 0);
     int64_t have = 0;
 
-    for (int i = 0; i < HN_COUNT(engines) && has_engines(&graph->j); i++) {
-        if (engines[i].mode != int_of(h, 200)) continue;
+    for (int i = 0; i < HN_COUNT(engines); i++) {
+        if (engines[i].mode != int_of(h, 200) || !serves(&engines[i], &graph->j)) continue;
         if (have < n && ret[have]->final) return -1; /* it is somebody's already */
         if (have < n) ret[have]->e = &engines[i], ret[have]->graph = graph, ret[have]->final = true;
         have++;
@@ -387,6 +448,7 @@ DRIVER(cudnnBackendGetAttribute, desc *d, int attribute, int type, int64_t n, in
     case 202: *ret_n = give_configs(d, n, ret); return *ret_n < 0 ? sim_refuse(INVALID) : OK;
     case 300: *ret_n = give_engine(d, *(desc **)ret); return OK;
     case 302: *ret_n = give_choices(d, n, ret); return OK;
+    case 405: *ret_n = give(sizeof(d->text), &d->text, 1, n, ret); return OK;
     case 402: *ret_n = give(1, &d->e->workspace, sizeof(int64_t), n, ret); return OK;
     case 1303: *ret_n = give(d->e->n_numeric, d->e->numeric, sizeof(int), n, ret); return OK;
     case 1305: *ret_n = give(d->e->n_behaviour, &d->e->behaviour, sizeof(int), n, ret); return OK;
@@ -427,6 +489,39 @@ static float sum_at(const job *j, const int64_t *i)
     return sum;
 }
 
+/* One row of the result, in two passes over the keys. */
+static void attend_row(const job *j, const int64_t *at)
+{
+    const int64_t head = at[1] / (j->x.dim[1] / j->w.dim[1]), keys = j->w.dim[2], width = j->v.dim[3];
+    float *score = calloc((size_t)(keys + width), sizeof(*score)), *sum = score + keys, top = -INFINITY, all = 0;
+
+    if (!score) abort();
+    for (int64_t k = 0; k < keys; k++) {
+        for (int64_t d = 0; d < j->x.dim[3]; d++)
+            score[k] += element(j, &j->x, j->at_x, (const int64_t[]){ at[0], at[1], at[2], d }) * element(j, &j->w, j->at_w, (const int64_t[]){ at[0], head, k, d });
+        score[k] *= j->scale;
+        top = fmaxf(top, score[k]);
+    }
+    for (int64_t k = 0; k < keys; k++) {
+        const float p = expf(score[k] - top);
+        all += p;
+        for (int64_t d = 0; d < width; d++) sum[d] += p * element(j, &j->v, j->at_v, (const int64_t[]){ at[0], head, k, d });
+    }
+    for (int64_t d = 0; d < width; d++)
+        sim_set(j->at_y, sim_type(&j->y), at[0] * j->y.stride[0] + at[1] * j->y.stride[1] + at[2] * j->y.stride[2] + d, sum[d] / all);
+    free(score);
+}
+
+static void attend(const void *arg)
+{
+    job j;
+
+    memcpy(&j, arg, sizeof(j));
+    for (int64_t b = 0; b < j.y.dim[0]; b++)
+        for (int64_t h = 0; h < j.y.dim[1]; h++)
+            for (int64_t s = 0; s < j.y.dim[2]; s++) attend_row(&j, (const int64_t[]){ b, h, s });
+}
+
 static void compute(const void *arg)
 {
     job j;
@@ -460,12 +555,25 @@ static uint8_t *find(const desc *pack, const tensor *t)
     return NULL;
 }
 
+/* Where the host has the float. */
+static bool find_scale(const desc *pack, job *j)
+{
+    for (int i = 0; i < told_n(pack, 1000); i++) {
+        int64_t id;
+        const float *at;
+        memcpy(&id, (const uint8_t *)told(pack, 1000) + 8 * i, sizeof(id));
+        memcpy(&at, (const uint8_t *)told(pack, 1001) + 8 * i, sizeof(at));
+        if (id == j->scale_id && at) return j->scale = *at, true;
+    }
+    return false;
+}
+
 DRIVER(cudnnBackendExecute, void *h, const desc *plan, const desc *pack)
 {
     uint64_t work;
 
     if (!h || !plan || !plan->final || !pack || !pack->final || told_n(pack, 1000) != told_n(pack, 1001)) return sim_refuse(INVALID);
-    job j = plan->graph->j;
+    job j = plan->j;
     copy(&work, pack, 1003);
     if (plan->e->workspace && (!(work & MARK) || work % 256)) return sim_refuse(INVALID);
     if (plan->e->index == ODD_ROWS_FAIL && j.y.dim[3] % 2) return sim_refuse(FAILED);
@@ -474,5 +582,6 @@ DRIVER(cudnnBackendExecute, void *h, const desc *plan, const desc *pack)
     bool all = j.at_x && j.at_w && j.at_y;
     for (int i = 0; i < j.n_apply; i++)
         if (j.apply[i].mode == ADD) all &= (j.at_b[i] = find(pack, &j.apply[i].b)) != NULL;
-    return all ? sim_take_library(compute, &j, sizeof(j)) ? FAILED : OK : sim_refuse(INVALID);
+    if (j.attends) all &= (j.at_v = find(pack, &j.v)) != NULL && find_scale(pack, &j);
+    return all ? sim_take_library(j.attends ? attend : compute, &j, sizeof(j)) ? FAILED : OK : sim_refuse(INVALID);
 }

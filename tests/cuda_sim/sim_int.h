@@ -16,6 +16,9 @@ int sim_take_library(void (*work)(const void *arg), const void *arg, size_t n);
 /** Count a call that a library refuses; yields the result. */
 int sim_refuse(int result);
 
+/** The counters, to add to. */
+sim_counts *sim_counted(void);
+
 /** Types of elements; values of cudaDataType. */
 enum { SIM_F32 = 0, SIM_F16 = 2, SIM_BF16 = 14 };
 float sim_get(const uint8_t *at, int type, int64_t i);

@@ -7,6 +7,7 @@
 
 struct cuda_call {
     hn_libcall c;
+    hn_str plan; /* what the library compiled for its algorithm, or nothing */
     const cuda_library *lib;
     void *state;
     pthread_mutex_t busy; /* contexts of one engine share its calls, and libraries keep operands in them */
@@ -56,10 +57,11 @@ static hone_status settle(cuda_device *d, cuda_call *c, hn_diag *dg)
 {
     if (c->c.n_algo && c->c.version == c->lib->version()) return HONE_OK;
     if (c->c.flags & HN_CALL_FIXED) return refuse(c, dg);
-    const hone_status s = c->lib->choose(d, &c->c, NULL);
-    if (s == HONE_OK || c->c.rank == 0) return s == HONE_OK ? s : c->lib->choose(d, &c->c, dg);
+    hn_str_clear(&c->plan);
+    const hone_status s = c->lib->choose(d, &c->c, &c->plan, NULL);
+    if (s == HONE_OK || c->c.rank == 0) return s == HONE_OK ? s : c->lib->choose(d, &c->c, &c->plan, dg);
     c->c.rank = 0; /* fewer are proposed here */
-    return c->lib->choose(d, &c->c, dg);
+    return c->lib->choose(d, &c->c, &c->plan, dg);
 }
 
 static hone_status fill(cuda_device *d, cuda_call *c, hn_diag *dg)
@@ -67,17 +69,20 @@ static hone_status fill(cuda_device *d, cuda_call *c, hn_diag *dg)
     HN_TRY(check(&c->c, dg));
     HN_TRY_IN(dg, open_library(d, c->c.library, &c->lib, dg), "an engine that calls it");
     HN_TRY(settle(d, c, dg));
-    return c->lib->make(d, &c->c, &c->state, dg);
+    HN_TRY(c->lib->make(d, &c->c, &c->plan, &c->state, dg));
+    hn_str_done(&c->plan);
+    return HONE_OK;
 }
 
 hone_status hn_cuda_call_make(cuda_device *d, const void *bytes, size_t n, cuda_call **ret, hn_diag *dg)
 {
-    if (n != sizeof(hn_libcall)) return HN_RAISE(dg, HONE_E_FORMAT, "a library call of %zu bytes", n);
+    if (n < sizeof(hn_libcall)) return HN_RAISE(dg, HONE_E_FORMAT, "a library call of %zu bytes", n);
     cuda_call *c = calloc(1, sizeof(*c));
     if (!c) return HN_NOMEM(dg);
     memcpy(&c->c, bytes, sizeof(c->c));
+    hn_str_add_n(&c->plan, (const char *)bytes + sizeof(c->c), n - sizeof(c->c));
     pthread_mutex_init(&c->busy, NULL);
-    const hone_status s = fill(d, c, dg);
+    const hone_status s = c->plan.oom ? HN_NOMEM(dg) : fill(d, c, dg);
     if (s != HONE_OK) {
         hn_cuda_call_drop(d, c);
         return s;
@@ -91,6 +96,7 @@ void hn_cuda_call_drop(cuda_device *d, cuda_call *c)
     if (!c) return;
     if (c->lib && c->state) c->lib->drop(d, c->state);
     pthread_mutex_destroy(&c->busy);
+    hn_str_done(&c->plan);
     free(c);
 }
 
@@ -102,7 +108,7 @@ hone_status hn_cuda_call_run(cuda_device *d, cuda_call *c, void *const *buf, cu_
     return r;
 }
 
-hone_status hn_cuda_call_choose(hn_device *hd, hn_libcall *c, hn_diag *dg)
+hone_status hn_cuda_call_choose(hn_device *hd, hn_libcall *c, hn_str *ret_plan, hn_diag *dg)
 {
     cuda_device *d = hn_cuda_of(hd);
     const cuda_library *lib = NULL;
@@ -110,7 +116,7 @@ hone_status hn_cuda_call_choose(hn_device *hd, hn_libcall *c, hn_diag *dg)
     HN_TRY(hn_cuda_enter(d, dg));
     HN_TRY(check(c, dg));
     HN_TRY(open_library(d, c->library, &lib, dg));
-    return lib->choose(d, c, dg);
+    return lib->choose(d, c, ret_plan, dg);
 }
 
 hone_status hn_cuda_library(hn_device *hd, hn_library which, hn_str *ret_version, hn_diag *dg)

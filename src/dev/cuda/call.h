@@ -15,9 +15,9 @@ typedef struct cuda_library {
     hone_status (*open)(cuda_device *d, hn_diag *dg);
     uint32_t (*version)(void); /* 0: not open */
     void (*print_version)(uint32_t version, char *dst, size_t n);
-    /** Fill in version, algo and n_algo: proposal number c->rank. HONE_E_UNSUPPORTED: there is none. */
-    hone_status (*choose)(cuda_device *d, hn_libcall *c, hn_diag *dg);
-    hone_status (*make)(cuda_device *d, const hn_libcall *c, void **ret_state, hn_diag *dg);
+    /** Fill in version, algo and n_algo: proposal number c->rank; add to plan what was compiled for it. HONE_E_UNSUPPORTED: none. */
+    hone_status (*choose)(cuda_device *d, hn_libcall *c, hn_str *plan, hn_diag *dg);
+    hone_status (*make)(cuda_device *d, const hn_libcall *c, const hn_str *plan, void **ret_state, hn_diag *dg);
     void (*drop)(cuda_device *d, void *state);
     hone_status (*run)(cuda_device *d, void *state, const hn_libcall *c, void *const *buf, cu_stream *s, hn_diag *dg);
 } cuda_library;
@@ -28,7 +28,7 @@ hone_status hn_cuda_call_make(cuda_device *d, const void *bytes, size_t n, cuda_
 void hn_cuda_call_drop(cuda_device *d, cuda_call *c); /* NULL is fine */
 hone_status hn_cuda_call_run(cuda_device *d, cuda_call *c, void *const *buf, cu_stream *s, hn_diag *dg);
 /** The vtable's slots. */
-hone_status hn_cuda_call_choose(hn_device *d, hn_libcall *c, hn_diag *dg);
+hone_status hn_cuda_call_choose(hn_device *d, hn_libcall *c, hn_str *ret_plan, hn_diag *dg);
 hone_status hn_cuda_library(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg);
 
 #endif

@@ -1,4 +1,5 @@
-/* Convolutions by cuDNN: the graph of a call's operations, the engine that computes it, a plan that runs. */
+/* Convolutions and attention by cuDNN: the graph of a call's operations, the engine that computes it, a plan that runs. An engine that
+ * the library compiles travels as the plan's text, compiled code and all: loading compiles nothing. */
 #include "dev/cuda/dnn.h"
 
 #include <pthread.h>
@@ -121,19 +122,25 @@ static int64_t notes_of(dnn_maker *m, dnn_desc *engine, int attribute, int type,
     return n <= DNN_NOTE_MOST ? n : -1;
 }
 
-/* The same bits every time, sums in f32, and nothing to compile: an engine file is quick to load. */
+/* The same bits every time, and sums in f32. */
 static bool suits(dnn_maker *m, const hn_libcall *c, dnn_desc *engine)
 {
-    int numeric[DNN_NOTE_MOST], behaviour[DNN_NOTE_MOST];
-    const int64_t n = notes_of(m, engine, DNN_ENGINE_NUMERIC_NOTES, DNN_OF_NUMERIC_NOTE, numeric);
-    const int64_t n_behaviour = notes_of(m, engine, DNN_ENGINE_BEHAVIOUR_NOTES, DNN_OF_BEHAVIOUR_NOTE, behaviour);
+    int note[DNN_NOTE_MOST];
+    const int64_t n = notes_of(m, engine, DNN_ENGINE_NUMERIC_NOTES, DNN_OF_NUMERIC_NOTE, note);
 
-    if (n < 0 || n_behaviour < 0) return false;
     for (int64_t i = 0; i < n; i++)
-        if (refuses(c, numeric[i])) return false;
-    for (int64_t i = 0; i < n_behaviour; i++)
-        if (behaviour[i] == DNN_NOTE_COMPILES) return false;
-    return true;
+        if (refuses(c, note[i])) return false;
+    return n >= 0;
+}
+
+static bool compiles(dnn_maker *m, dnn_desc *engine)
+{
+    int note[DNN_NOTE_MOST];
+    const int64_t n = notes_of(m, engine, DNN_ENGINE_BEHAVIOUR_NOTES, DNN_OF_BEHAVIOUR_NOTE, note);
+
+    for (int64_t i = 0; i < n; i++)
+        if (note[i] == DNN_NOTE_COMPILES) return true;
+    return n < 0;
 }
 
 static dnn_desc *engine_of(dnn_maker *m, dnn_desc *config)
@@ -143,14 +150,15 @@ static dnn_desc *engine_of(dnn_maker *m, dnn_desc *config)
     return hn_dnn_get(m, config, DNN_CONFIG_ENGINE, DNN_OF_DESC, 1, &e) == 1 ? e : NULL;
 }
 
-/* A plan of the configuration; NULL: the library makes none, or it would take too much memory. */
-static dnn_desc *plan_of(dnn_maker *m, const hn_libcall *c, dnn_desc *config)
+/* A plan of the configuration, or of its own text; NULL: the library makes none, or it would take too much memory. */
+static dnn_desc *plan_of(dnn_maker *m, const hn_libcall *c, dnn_desc *config, const hn_str *text)
 {
     int64_t bytes = 0;
     dnn_desc *p = hn_dnn_new(m, DNN_PLAN);
 
     hn_dnn_set(m, p, DNN_PLAN_HANDLE, DNN_OF_HANDLE, 1, &hn_dnn.handle);
-    hn_dnn_set_desc(m, p, DNN_PLAN_CONFIG, config);
+    if (text) hn_dnn_set(m, p, DNN_PLAN_TEXT, DNN_OF_CHAR, (int64_t)text->n, text->s);
+    else hn_dnn_set_desc(m, p, DNN_PLAN_CONFIG, config);
     hn_dnn_finish(m, p, "making a plan");
     const bool known = hn_dnn_get(m, p, DNN_PLAN_WORKSPACE, DNN_OF_INT64, 1, &bytes) == 1;
     return known && bytes <= c->workspace_bytes ? p : NULL;
@@ -163,6 +171,7 @@ typedef struct search {
     dnn_desc *graph;
     uint32_t to_go; /* proposals that suit before the one that is wanted */
     int n_seen;
+    bool compiled; /* the engine's code, not there before */
     dnn_desc *engine, *config, *plan; /* found */
 } search;
 
@@ -172,7 +181,12 @@ static bool accepts(search *s, dnn_desc *config)
 
     s->engine = engine_of(m, config);
     if (!s->engine || !suits(m, s->c, s->engine)) return false;
-    s->plan = plan_of(&quiet, s->c, config);
+    s->compiled = compiles(m, s->engine);
+    if (s->compiled && s->to_go > 0) { /* taken to serve: finding out takes a part of a second */
+        s->to_go--;
+        return false;
+    }
+    s->plan = plan_of(&quiet, s->c, config, /* text= */ NULL);
     if (!s->plan || s->to_go > 0) {
         s->to_go -= s->plan != NULL;
         s->plan = NULL;
@@ -211,7 +225,7 @@ static dnn_desc *propose(dnn_maker *m, const hn_libcall *c, dnn_desc *graph, uin
     for (int i = 0; i < HN_COUNT(mode) && m->status == HONE_OK; i++)
         if (search_by(ret, mode[i])) return ret->plan;
     if (m->status == HONE_OK)
-        m->status = HN_RAISE(m->dg, HONE_E_UNSUPPORTED, "cuDNN has no such engine for this convolution (%d proposed)", ret->n_seen);
+        m->status = HN_RAISE(m->dg, HONE_E_UNSUPPORTED, "cuDNN has no such engine for this (%d proposed)", ret->n_seen);
     return NULL;
 }
 
@@ -232,7 +246,19 @@ static bool read_choices(dnn_maker *m, dnn_desc *config, algo *ret)
     return m->status == HONE_OK;
 }
 
-static hone_status choose_locked(dnn_maker *m, hn_libcall *c)
+/* Add the plan's text. */
+static hone_status write_plan(dnn_maker *m, dnn_desc *plan, hn_str *ret)
+{
+    const int64_t n = hn_dnn_get(m, plan, DNN_PLAN_TEXT, DNN_OF_CHAR, 0, NULL);
+    char *text = n > 0 && n < INT32_MAX ? malloc((size_t)n) : NULL;
+
+    if (text && hn_dnn_get(m, plan, DNN_PLAN_TEXT, DNN_OF_CHAR, n, text) == n) hn_str_add_n(ret, text, (size_t)n);
+    else m->status = HN_RAISE(m->dg, HONE_E_UNSUPPORTED, "cuDNN does not say what it compiled");
+    free(text);
+    return m->status;
+}
+
+static hone_status choose_locked(dnn_maker *m, hn_libcall *c, hn_str *plan)
 {
     search found;
     algo a = { .engine = -1 };
@@ -241,6 +267,7 @@ static hone_status choose_locked(dnn_maker *m, hn_libcall *c)
     if (!graph || !propose(m, c, graph, c->rank, &found)) return m->status;
     if (hn_dnn_get(m, found.engine, DNN_ENGINE_INDEX, DNN_OF_INT64, 1, &a.engine) != 1 || !read_choices(m, found.config, &a))
         return m->status ? m->status : HN_RAISE(m->dg, HONE_E_UNSUPPORTED, "cuDNN does not say what it proposes");
+    if (found.compiled && plan) HN_TRY(write_plan(m, found.plan, plan));
     memset(c->algo, 0, sizeof(c->algo));
     memcpy(c->algo, &a, algo_bytes(&a));
     c->n_algo = (uint32_t)algo_bytes(&a);
@@ -251,19 +278,20 @@ static hone_status choose_locked(dnn_maker *m, hn_libcall *c)
 static hone_status check_call(const hn_libcall *c, hn_diag *dg)
 {
     const uint32_t n_extra = (c->flags & HN_CALL_BIAS ? 1 : 0) + (c->flags & HN_CALL_ADD ? 1 : 0);
+    const bool attends = c->kind == HN_CALL_ATTENTION;
 
-    if (c->kind != HN_CALL_CONV) return HN_RAISE(dg, HONE_E_FORMAT, "cuDNN is asked for convolutions alone");
-    return c->n_buf == 4 + n_extra ? HONE_OK : HN_RAISE(dg, HONE_E_FORMAT, "damaged library call");
+    if (c->kind != HN_CALL_CONV && !attends) return HN_RAISE(dg, HONE_E_FORMAT, "cuDNN is asked for convolutions and attention alone");
+    return c->n_buf == (attends ? 5 : 4 + n_extra) ? HONE_OK : HN_RAISE(dg, HONE_E_FORMAT, "damaged library call");
 }
 
-static hone_status choose(cuda_device *d, hn_libcall *c, hn_diag *dg)
+static hone_status choose(cuda_device *d, hn_libcall *c, hn_str *plan, hn_diag *dg)
 {
     dnn_maker m = { .dg = dg };
 
     (void)d;
     HN_TRY(check_call(c, dg));
     pthread_mutex_lock(&state.busy);
-    const hone_status s = choose_locked(&m, c);
+    const hone_status s = choose_locked(&m, c, plan);
     hn_dnn_drop_all(&m);
     pthread_mutex_unlock(&state.busy);
     return s;
@@ -300,7 +328,7 @@ static dnn_desc *plan_again(dnn_maker *m, const hn_libcall *c, dnn_desc *graph)
     hn_dnn_set_desc(m, config, DNN_CONFIG_ENGINE, e);
     if (a.n_choice) hn_dnn_set(m, config, DNN_CONFIG_CHOICES, DNN_OF_DESC, a.n_choice, choice);
     hn_dnn_finish(m, config, "describing an engine's settings");
-    return plan_of(m, c, config);
+    return plan_of(m, c, config, /* text= */ NULL);
 }
 
 static hone_status check_algo(const hn_libcall *c, hn_diag *dg)
@@ -319,11 +347,14 @@ static hone_status refuse(hn_diag *dg)
     return HN_RAISE(dg, HONE_E_DEVICE, "the engine keeps to an algorithm of cuDNN that this GPU does not take");
 }
 
-static hone_status make_locked(ready *x, const hn_libcall *c, hn_diag *dg)
+static hone_status make_locked(ready *x, const hn_libcall *c, const hn_str *plan, hn_diag *dg)
 {
     search found;
     dnn_desc *graph;
 
+    if (plan->n) x->plan = plan_of(&x->m, c, NULL, plan);
+    if (x->plan) return HONE_OK;
+    hn_dnn_drop_all(&x->m);
     graph = hn_dnn_graph(&x->m, c);
     if (graph) x->plan = plan_again(&x->m, c, graph);
     if (x->plan) return HONE_OK;
@@ -341,7 +372,7 @@ static void drop_locked(ready *x)
     free(x);
 }
 
-static hone_status make(cuda_device *d, const hn_libcall *c, void **ret, hn_diag *dg)
+static hone_status make(cuda_device *d, const hn_libcall *c, const hn_str *plan, void **ret, hn_diag *dg)
 {
     (void)d;
     HN_TRY(check_call(c, dg));
@@ -349,7 +380,7 @@ static hone_status make(cuda_device *d, const hn_libcall *c, void **ret, hn_diag
     ready *x = calloc(1, sizeof(*x));
     if (!x) return HN_NOMEM(dg);
     pthread_mutex_lock(&state.busy);
-    const hone_status s = make_locked(x, c, dg);
+    const hone_status s = make_locked(x, c, plan, dg);
     if (s == HONE_OK) x->m.dg = NULL, *ret = x;
     else drop_locked(x);
     pthread_mutex_unlock(&state.busy);
@@ -369,18 +400,20 @@ static hone_status run_locked(const ready *x, const hn_libcall *c, void *const *
 {
     const uintptr_t low = HN_CALL_WORKSPACE_ALIGN - 1;
     void *const workspace = (void *)(((uintptr_t)buf[c->n_buf - 1] + low) & ~low);
-    const int64_t n = c->n_buf - 1;
-    int64_t id[HN_CALL_MAX_BUF];
+    float scale = (float)c->u.attention.scale;
+    void *at[HN_CALL_MAX_BUF + 1];
+    int64_t id[HN_CALL_MAX_BUF + 1], n = 0;
     dnn_maker m = { .dg = dg, .means = HONE_E_DEVICE };
 
-    for (int64_t i = 0; i < n; i++) id[i] = HN_DNN_ID + i;
+    for (; n < c->n_buf - 1; n++) id[n] = HN_DNN_ID + n, at[n] = buf[n];
+    if (c->kind == HN_CALL_ATTENTION) id[n] = HN_DNN_SCALE_ID, at[n++] = &scale;
     dnn_desc *pack = hn_dnn_new(&m, DNN_PACK);
     hn_dnn_set(&m, pack, DNN_PACK_IDS, DNN_OF_INT64, n, id);
-    hn_dnn_set(&m, pack, DNN_PACK_POINTERS, DNN_OF_POINTER, n, buf);
+    hn_dnn_set(&m, pack, DNN_PACK_POINTERS, DNN_OF_POINTER, n, at);
     hn_dnn_set(&m, pack, DNN_PACK_WORKSPACE, DNN_OF_POINTER, 1, &workspace);
-    hn_dnn_finish(&m, pack, "naming a convolution's operands");
+    hn_dnn_finish(&m, pack, "naming operands");
     if (m.status == HONE_OK) hn_dnn_failed(&m, hn_dnn.set_stream(hn_dnn.handle, s), "taking a stream");
-    if (m.status == HONE_OK) hn_dnn_failed(&m, hn_dnn.execute(hn_dnn.handle, x->plan, pack), "computing a convolution");
+    if (m.status == HONE_OK) hn_dnn_failed(&m, hn_dnn.execute(hn_dnn.handle, x->plan, pack), "computing");
     const hone_status r = m.status;
     hn_dnn_drop_all(&m);
     return r;

@@ -81,6 +81,22 @@ static int type_of(uint32_t dtype)
     return dtype == HN_F16 ? DNN_HALF : dtype == HN_BF16 ? DNN_BFLOAT16 : DNN_FLOAT;
 }
 
+/* A float that is handed over when the work is done. */
+static dnn_desc *number(dnn_maker *m, int64_t id)
+{
+    const int64_t align = sizeof(float), one[RANK] = { 1, 1, 1, 1 };
+    const bool by_value = true;
+    dnn_desc *t = hn_dnn_new(m, DNN_TENSOR);
+
+    hn_dnn_set(m, t, DNN_TENSOR_ID, DNN_OF_INT64, 1, &id);
+    hn_dnn_set_int(m, t, DNN_TENSOR_DTYPE, DNN_OF_DTYPE, DNN_FLOAT);
+    hn_dnn_set(m, t, DNN_TENSOR_ALIGN, DNN_OF_INT64, 1, &align);
+    hn_dnn_set(m, t, DNN_TENSOR_DIMS, DNN_OF_INT64, RANK, one);
+    hn_dnn_set(m, t, DNN_TENSOR_STRIDES, DNN_OF_INT64, RANK, one);
+    hn_dnn_set(m, t, DNN_TENSOR_BY_VALUE, DNN_OF_BOOL, 1, &by_value);
+    return hn_dnn_finish(m, t, "describing a number");
+}
+
 /* Virtual ones pass between operations and are stored nowhere. */
 static dnn_desc *tensor(dnn_maker *m, int type, int64_t id, const int64_t *dim, const int64_t *stride, bool is_virtual)
 {
@@ -185,11 +201,31 @@ static void convolution(chain *k)
     if (has(c, HN_CALL_RELU)) apply(k, DNN_RELU, NULL);
 }
 
+/* ---- attention, one operation ---- */
+static void attention(chain *k)
+{
+    const hn_libcall_attention *a = &k->c->u.attention;
+    const int type = type_of(k->c->dtype);
+    dnn_desc *op;
+
+    dnn_desc *q = tensor(k->m, type, HN_DNN_ID, a->q, a->q_stride, false), *key = tensor(k->m, type, HN_DNN_ID + 1, a->k, a->k_stride, false);
+    dnn_desc *v = tensor(k->m, type, HN_DNN_ID + 2, a->v, a->v_stride, false), *y = tensor(k->m, type, HN_DNN_ID + 3, a->y, a->y_stride, false);
+    dnn_desc *scale = number(k->m, HN_DNN_SCALE_ID);
+    op = hn_dnn_new(k->m, DNN_OP_ATTENTION);
+    hn_dnn_set_desc(k->m, op, DNN_ATTEND_Q, q);
+    hn_dnn_set_desc(k->m, op, DNN_ATTEND_K, key);
+    hn_dnn_set_desc(k->m, op, DNN_ATTEND_V, v);
+    hn_dnn_set_desc(k->m, op, DNN_ATTEND_Y, y);
+    hn_dnn_set_desc(k->m, op, DNN_ATTEND_SCALE, scale);
+    k->op[k->n_op++] = hn_dnn_finish(k->m, op, "describing attention");
+}
+
 dnn_desc *hn_dnn_graph(dnn_maker *m, const hn_libcall *c)
 {
     chain k = { .m = m, .c = c };
 
-    convolution(&k);
+    if (c->kind == HN_CALL_ATTENTION) attention(&k);
+    else convolution(&k);
     dnn_desc *g = hn_dnn_new(m, DNN_GRAPH);
     hn_dnn_set(m, g, DNN_GRAPH_HANDLE, DNN_OF_HANDLE, 1, &hn_dnn.handle);
     hn_dnn_set(m, g, DNN_GRAPH_OPS, DNN_OF_DESC, k.n_op, k.op);

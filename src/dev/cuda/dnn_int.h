@@ -40,7 +40,7 @@ int64_t hn_dnn_get(dnn_maker *m, dnn_desc *d, int attribute, int type, int64_t n
 void hn_dnn_drop_all(dnn_maker *m);
 
 /** Tensors of a call by the library's unique ids, in the order of the call's buffers. */
-enum { HN_DNN_ID = 1 };
+enum { HN_DNN_ID = 1, HN_DNN_SCALE_ID = 50 /* of attention's scale, a float of the host's */ };
 /** The call's work as an operation graph; NULL: m has the reason. */
 dnn_desc *hn_dnn_graph(dnn_maker *m, const hn_libcall *c);
 

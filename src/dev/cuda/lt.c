@@ -173,12 +173,12 @@ static hone_status propose(const hn_libcall *c, const product *p, uint32_t rank,
                     (long long)c->u.matmul.m, (long long)c->u.matmul.n, (long long)c->u.matmul.k, n, r);
 }
 
-static hone_status choose(cuda_device *d, hn_libcall *c, hn_diag *dg)
+static hone_status choose(cuda_device *d, hn_libcall *c, hn_str *plan, hn_diag *dg)
 {
     product p = { 0 };
     lt_algo algo;
 
-    (void)d;
+    (void)d, (void)plan;
     hone_status s = describe(c, &p, dg);
     if (s == HONE_OK) s = propose(c, &p, c->rank, &algo, dg);
     drop_product(&p);
@@ -202,9 +202,9 @@ static hone_status take_algo(const hn_libcall *c, product *p, hn_diag *dg)
     return HN_RAISE(dg, HONE_E_DEVICE, "the engine keeps to an algorithm of cuBLASLt that this GPU does not take");
 }
 
-static hone_status make(cuda_device *d, const hn_libcall *c, void **ret, hn_diag *dg)
+static hone_status make(cuda_device *d, const hn_libcall *c, const hn_str *plan, void **ret, hn_diag *dg)
 {
-    (void)d;
+    (void)d, (void)plan;
     if (c->kind != HN_CALL_MATMUL || c->u.matmul.groups < 1 || c->u.matmul.groups > INT32_MAX)
         return HN_RAISE(dg, HONE_E_FORMAT, "cuBLASLt computes products alone");
     product *p = calloc(1, sizeof(*p));
