@@ -50,6 +50,11 @@ unsigned hn_e8m0_from_f64(double v, hn_e8m0_round mode, bool saturate);
 /** What storing v in dtype t and loading it again yields. */
 double hn_round_f64(hn_dtype t, double v, bool saturate);
 int64_t hn_wrap_i64(hn_dtype t, int64_t v);
+/** Of extents. Beside one of 0 the others may be anything: their product wraps, and no element is there to be found by it. */
+static inline int64_t hn_extent_times(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
 /** Truncated; what int64 cannot hold becomes its nearest end, NaN 0. */
 int64_t hn_f64_to_i64(double v);
 

@@ -13,7 +13,7 @@ static int64_t product(const hn_tdesc *t, int from, int to)
 {
     int64_t n = 1;
     for (int i = from; i < to; i++)
-        n *= t->dim[i];
+        n = hn_extent_times(n, t->dim[i]);
     return n;
 }
 

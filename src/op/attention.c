@@ -66,7 +66,7 @@ static int64_t mask_row(const hn_tdesc *m, const int64_t at[3], int64_t *ret_ste
             else
                 pos += at[axis] * stride;
         }
-        stride *= m->dim[i];
+        stride = hn_extent_times(stride, m->dim[i]);
     }
     return pos;
 }

@@ -175,9 +175,9 @@ static hone_status ref_nd(const hn_call *c, const hn_view *in, hn_view *out, hn_
 
     hn_op_strides(x, stride);
     for (int d = 0; d < batch; d++)
-        batches *= x->dim[d];
+        batches = hn_extent_times(batches, x->dim[d]);
     for (int d = batch + (int)depth; d < x->rank; d++)
-        slice *= x->dim[d];
+        slice = hn_extent_times(slice, x->dim[d]);
     if (out[0].numel == 0) return HONE_OK;
     const int64_t tuples = out[0].numel / slice, per_batch = tuples / batches;
     const int64_t block = in[0].numel / batches;

@@ -121,7 +121,7 @@ static hone_status ref_sample(const hn_call *c, const hn_view *in, hn_view *out,
         j.size[a] = d[2 + a];
         j.stride[a] = plane;
         plane *= d[2 + a];
-        points *= out[0].type.dim[2 + a];
+        points = hn_extent_times(points, out[0].type.dim[2 + a]);
     }
     for (int64_t e = 0; e < out[0].numel; e++) {
         const int64_t p = e % points, ch = e / points % channels, n = e / points / channels;

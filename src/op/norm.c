@@ -86,7 +86,7 @@ static hone_status ref_layer(const hn_call *c, const hn_view *in, hn_view *out, 
 
     (void)dg;
     for (int i = first_axis(c); i < in[0].type.rank; i++)
-        n *= in[0].type.dim[i];
+        n = hn_extent_times(n, in[0].type.dim[i]);
     for (int64_t r = 0; n > 0 && r < in[0].numel / n; r++) {
         const double *x = in[0].f + r * n;
         double mean = 0, var = 0;
@@ -235,7 +235,7 @@ static hone_status ref_groups(const hn_call *c, const hn_view *in, hn_view *out,
 
     (void)dg;
     for (int i = 2; i < in[0].type.rank; i++)
-        inner *= in[0].type.dim[i];
+        inner = hn_extent_times(inner, in[0].type.dim[i]);
     if (in[0].numel == 0) return HONE_OK;
     const int64_t n = channels / groups * inner;
     for (int64_t g = 0; g < in[0].type.dim[0] * groups; g++) {

@@ -345,13 +345,14 @@ bool hn_op_content_same(const hn_call *c, int out, hn_dim *ret, int *ret_n)
 }
 
 /* ---- walking ---- */
+
 void hn_op_strides(const hn_tdesc *t, int64_t *ret)
 {
     int64_t s = 1;
 
     for (int i = t->rank - 1; i >= 0; i--) {
         ret[i] = s;
-        s *= t->dim[i];
+        s = hn_extent_times(s, t->dim[i]);
     }
 }
 
@@ -360,9 +361,9 @@ hn_split3 hn_op_split(const hn_tdesc *t, int axis)
     hn_split3 s = { 1, t->dim[axis], 1 };
 
     for (int i = 0; i < axis; i++)
-        s.outer *= t->dim[i];
+        s.outer = hn_extent_times(s.outer, t->dim[i]);
     for (int i = axis + 1; i < t->rank; i++)
-        s.inner *= t->dim[i];
+        s.inner = hn_extent_times(s.inner, t->dim[i]);
     return s;
 }
 
@@ -419,7 +420,7 @@ static bool walk_start(hn_walk *w)
         if (w->dim[i] == 1) walk_drop_axis(w, i);
     for (int i = w->rank - 2; i >= 0; i--)
         if (walk_mergeable(w, i)) {
-            w->dim[i + 1] *= w->dim[i];
+            w->dim[i + 1] = hn_extent_times(w->dim[i + 1], w->dim[i]);
             walk_drop_axis(w, i);
         }
     w->run = w->rank ? w->dim[w->rank - 1] : 1;

@@ -168,9 +168,9 @@ static hone_status ref_nd(const hn_call *c, const hn_view *in, hn_view *out, hn_
     memcpy(out[0].i, in[0].i, (size_t)out[0].numel * sizeof(int64_t));
     hn_op_strides(x, stride);
     for (int d = (int)depth; d < x->rank; d++)
-        slice *= x->dim[d];
+        slice = hn_extent_times(slice, x->dim[d]);
     for (int d = 0; d < index->rank - 1; d++)
-        tuples *= index->dim[d];
+        tuples = hn_extent_times(tuples, index->dim[d]);
     if (slice == 0) return HONE_OK;
     for (int64_t t = 0; t < tuples; t++) {
         int64_t at = 0;

@@ -89,6 +89,18 @@ TEST(extents_that_nothing_can_count_are_refused)
     import_bad(t, &g, 13, NULL, HONE_E_LIMIT, "more elements than 64 bits count");
 }
 
+/* No element, so nothing is too large about it: folded like any constant. */
+TEST(absurd_extents_beside_none)
+{
+    hn_str g = { 0 };
+    g_floats(&g, "c", "4611686018427387903,0,4611686018427387903", "");
+    g_node(&g, "Transpose", "c", "y", "perm=is:1,0,2");
+    g_output(&g, "y", F32, NULL);
+    const hn_graph *r = import_ok(t, &g, 11, NULL);
+    CHECK_EQ(r->out[0].value->type.dim[0], 0);
+    CHECK_EQ(r->out[0].value->type.dim[2], 4611686018427387903);
+}
+
 /* Numbers of the file that would be extents, were they not negative or beyond all counting. */
 TEST(numbers_that_are_no_extents_are_refused)
 {
