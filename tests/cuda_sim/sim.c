@@ -160,10 +160,10 @@ DRIVER(cuMemFreeHost, void *p)
     return OK;
 }
 
-DRIVER(cuPointerGetAttribute, void *ret, int attribute, uint64_t p)
+DRIVER(cuPointerGetAttributes, unsigned n, const int *attribute, void **ret, uint64_t p)
 {
-    if (attribute != 2 || !(p & MARK)) return INVALID;
-    *(unsigned *)ret = 2;
+    if (n != 1 || attribute[0] != 2) return INVALID;
+    *(unsigned *)ret[0] = p & MARK ? 2 : 0; /* of memory that is not the driver's: nothing */
     return OK;
 }
 
