@@ -128,6 +128,9 @@ TEST(nvrtc_bytes_on_matrix_units)
     CHECK(takes(&built, "conv_int8_mma__cuda"));
     build(t, "in x u8[40,64]  const w i8[64,160]\nm = matmul_int(x, w)\nout m", "sm_80");
     CHECK(takes(&built, "gemm_int8_mma__cuda"));
+    build(t, "in x u8[1,96,56,56]  const w i8[96,1,3,3]  const b f32[96,1,1]  const s f32[] = {0.02}  const z u8[] = {120}\n"
+             "a = conv_int(x, w, z) {group=96, pad_begin=[1,1], pad_end=[1,1]}" SCALED, "sm_90a");
+    CHECK(takes(&built, "depthwise_int8_rows__cuda"));
 }
 
 TEST(nvrtc_tf32_is_asked_for)

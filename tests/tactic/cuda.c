@@ -199,6 +199,20 @@ TEST(gpu_byte_convolutions_of_unsigned_weights)
     bytes(t, "in x u8[2,16,19]  in w i8[9,16,5]  in z u8[]\ny = conv_int(x, w, z) {pad_begin=[2], pad_end=[2]}\nout y", "conv_int", NULL);
 }
 
+TEST(gpu_byte_depthwise)
+{
+    static const int c[] = { 8, 6, 20, 33 };
+    for (int i = 0; i < 4; i++) {
+        const char *a = i % 2 ? "u8" : "i8", *b = i / 2 ? "u8" : "i8";
+        bytes(t, hn_arena_printf(t->arena, "in x %s[2,%d,7,9]  in w %s[%d,1,3,3]  in z %s[]  in wz %s[%d]\n"
+                 "y = conv_int(x, w, z, wz) {group=%d, pad_begin=[1,1], pad_end=[2,1], stride=[1,%d]}\nout y", a, c[i], b, c[i], a, b, c[i], c[i],
+                 i % 2 + 1), "conv_int", "acdb");
+    }
+    bytes(t, "in x u8[1,16,19]  in w i8[16,1,5]  const z u8[] = {200}  const wz i8[] = {3}\n"
+             "y = conv_int(x, w, z, wz) {group=16, pad_begin=[2], pad_end=[2], dilation=[2]}  f = cast(y) {to=f32}\nout f", "conv_int", "acb");
+    bytes(t, "in x i8[1,8,5,6]  in w i8[8,1,1,2]\ny = conv_int(x, w) {group=8}\nout y", "conv_int", "acdb");
+}
+
 TEST(gpu_half_attention)
 {
     every(t, "in q f16[1,2,20,16]  in k f16[1,2,33,16]  in v f16[1,2,33,32]\ny = attention(q, k, v)\nout y", "attention", NULL, 2e-3);

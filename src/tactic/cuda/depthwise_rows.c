@@ -1,5 +1,6 @@
 /* Depthwise convolutions of channels-last images on a GPU: a thread takes a vector of channels at a few neighbouring places of a row,
- * and reads each input column that they reach once for all of them. Weights are stored [tap][channel] when building. */
+ * and reads each input column that they reach once for all of them. Weights are stored [tap][channel] when building. Bytes are widened
+ * as they are read, less their zero points, and add up in i32. */
 #include "tactic/cpu/loops.h"
 
 #include <math.h>
@@ -16,13 +17,18 @@ typedef struct depthwise {
     hn_loops_window win;
     int lanes, places, weights;
     int64_t channels, kh, kw, row_dilation, column_dilation, row_stride, column_stride;
+    const hn_value *x_zero, *w_zero; /* of bytes, or NULL */
+    hn_kv less_x, less_w;            /* i32 of `lanes` */
+    bool bytes;
     bool rows; /* there is an axis of rows */
     int col;   /* the axis of columns */
 } depthwise;
 
 static void depthwise_of(const hn_region *r, depthwise *d)
 {
-    *d = (depthwise){ .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .bias = hn_in(r->root, 2), .y = r->root->out[0] };
+    *d = (depthwise){ .r = r, .x = hn_in(r->root, 0), .w = hn_in(r->root, 1), .y = r->root->out[0], .bytes = r->root->op == HN_OP_conv_int };
+    if (d->bytes) d->x_zero = hn_in(r->root, 2), d->w_zero = hn_in(r->root, 3);
+    else d->bias = hn_in(r->root, 2);
     hn_loops_window_of(r->root, &d->win);
     d->rows = d->win.n == 2;
     d->col = d->x->type.rank - 1;
@@ -33,17 +39,14 @@ static void depthwise_of(const hn_region *r, depthwise *d)
     d->row_dilation = d->rows ? d->win.dilation[0] : 1;
     d->column_stride = d->win.stride[d->win.n - 1];
     d->column_dilation = d->win.dilation[d->win.n - 1];
-    d->lanes = HN_MIN(8, 128 / hn_dtype_bits(d->y->type.dtype));
+    d->lanes = HN_MIN(8, 128 / hn_dtype_bits(d->bytes ? d->x->type.dtype : d->y->type.dtype));
     while (d->channels % d->lanes) d->lanes /= 2;
 }
 
-static hn_fit fits(const hn_region *r, const hn_target *t)
+static hn_fit shape_fits(const hn_region *r)
 {
-    (void)t;
     const hn_node *n = r->root;
-    if (n->op != HN_OP_conv) return HN_FIT_OP;
     const hn_value *x = hn_in(n, 0), *w = hn_in(n, 1);
-    if (hn_lower_compute_type(n->out[0]->type.dtype) != HN_F32 || !hn_lower_can(r, n)) return HN_FIT_DTYPE;
     if (w->type.rank < 3 || w->type.rank > 4) return HN_FIT_SHAPE;
     for (int a = 0; a < w->type.rank; a++)
         if (!hn_dim_is_const(w->type.dim[a])) return HN_FIT_SYMBOLIC;
@@ -52,6 +55,31 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (hn_attr_i(n, "group") != w->type.dim[0] || w->type.dim[1] != 1 || w->type.dim[w->type.rank - 1] > MAX_TAPS) return HN_FIT_SHAPE;
     if (!hn_layout_is_plain(&w->layout) || !hn_loops_unblocked(x) || hn_loops_dense_axis(x) != 1) return HN_FIT_LAYOUT;
     return HN_FIT_YES;
+}
+
+static hn_fit fits(const hn_region *r, const hn_target *t)
+{
+    (void)t;
+    if (r->root->op != HN_OP_conv) return HN_FIT_OP;
+    if (hn_lower_compute_type(r->root->out[0]->type.dtype) != HN_F32 || !hn_lower_can(r, r->root)) return HN_FIT_DTYPE;
+    return shape_fits(r);
+}
+
+/* One for all, or one a channel. */
+static bool zero_fits(const hn_value *v, hn_dim channels)
+{
+    if (!v || !hn_tdesc_is_static(&v->type)) return !v;
+    return hn_tdesc_numel_static(&v->type) == 1 || (v->type.rank == 1 && v->type.dim[0] == channels);
+}
+
+static hn_fit fits_bytes(const hn_region *r, const hn_target *t)
+{
+    const hn_node *n = r->root;
+    (void)t;
+    if (n->op != HN_OP_conv_int) return HN_FIT_OP;
+    if (!hn_lower_can(r, n)) return HN_FIT_DTYPE;
+    if (!zero_fits(hn_in(n, 2), 1) || !zero_fits(hn_in(n, 3), hn_in(n, 1)->type.dim[0])) return HN_FIT_SHAPE;
+    return shape_fits(r);
 }
 
 static void space(const hn_region *r, const hn_target *t, hn_space *ret)
@@ -112,8 +140,9 @@ static hn_kv column(depthwise *d, const hn_kv *place, hn_kv row, hn_kv col)
     hn_kidx_vector(&idx, 1, d->lanes);
     idx.aligned = true;
     hn_lower_forget(d->l);
-    const hn_kv x = hn_lower_value(d->l, d->x, &idx, HN_KV_NONE);
+    hn_kv x = hn_lower_value(d->l, d->x, &idx, HN_KV_NONE);
     hn_lower_forget(d->l);
+    if (d->bytes) x = hn_kb_sub(b, hn_kb_cast(b, x, HN_I32), d->less_x);
     return hn_kb_select(b, hn_kb_and(b, hn_kb_ge(b, col, zero), hn_kb_le(b, col, last)), x, hn_kb_like(b, x, 0));
 }
 
@@ -126,6 +155,7 @@ static void add_row(depthwise *d, const hn_kv *place, hn_kv tap_row, hn_kv row, 
     for (int64_t j = 0; j < d->kw; j++) {
         const hn_kv tap = hn_kb_addi(b, hn_kb_muli(b, tap_row, d->kw), j);
         w[j] = hn_kb_load_aligned(b, d->weights, hn_kb_add(b, hn_kb_muli(b, tap, d->channels), place[1]), d->lanes);
+        if (d->bytes) w[j] = hn_kb_sub(b, hn_kb_cast(b, w[j], HN_I32), d->less_w);
     }
     for (int64_t u = 0; u < columns_of(d, d->places); u++) {
         hn_kv x = HN_KV_NONE;
@@ -179,6 +209,23 @@ static void store_place(depthwise *d, const hn_kv *place, int p, hn_kv sum)
     hn_lower_forget(d->l);
 }
 
+/* Zero points of these channels. */
+static hn_kv less(depthwise *d, const hn_value *zero, hn_kv channel)
+{
+    hn_kb *b = hn_lower_kb(d->l);
+    if (!zero) return hn_kb_int(b, HN_I32, d->lanes, 0);
+    const bool each = hn_tdesc_numel_static(&zero->type) > 1;
+    const hn_kv at[HN_MAX_RANK] = { each ? channel : hn_kb_i(b, 0) };
+    hn_kidx idx;
+    hn_kidx_init(&idx, zero->type.rank, at);
+    if (each) hn_kidx_vector(&idx, 0, d->lanes);
+    idx.aligned = true;
+    hn_lower_forget(d->l);
+    const hn_kv x = hn_lower_value(d->l, zero, &idx, HN_KV_NONE);
+    hn_lower_forget(d->l);
+    return hn_kb_splat(b, hn_kb_cast(b, x, HN_I32), d->lanes);
+}
+
 /* This thread's channels and first place; channels fastest. */
 static void place_of(depthwise *d, hn_kv thread, hn_kv groups, hn_kv tiles, hn_kv *place)
 {
@@ -212,7 +259,9 @@ static void body(depthwise *d, int64_t n_thread)
     hn_kvar sum[MAX_PLACES];
     hn_kb_if(b, hn_kb_lt(b, thread, all));
     place_of(d, thread, hn_kb_i(b, groups), n_tiles, place);
-    for (int p = 0; p < d->places; p++) sum[p] = hn_kb_var(b, hn_kb_float(b, HN_F32, d->lanes, 0));
+    if (d->bytes) d->less_x = less(d, d->x_zero, place[1]), d->less_w = less(d, d->w_zero, place[1]);
+    const hn_kv none = d->bytes ? hn_kb_int(b, HN_I32, d->lanes, 0) : hn_kb_float(b, HN_F32, d->lanes, 0);
+    for (int p = 0; p < d->places; p++) sum[p] = hn_kb_var(b, none);
     add_rows(d, place, sum);
     for (int p = 0; p < d->places; p++) store_place(d, place, p, hn_kb_get(b, sum[p]));
     for (int i = 0; i < 3; i++) hn_kb_end(b);
@@ -220,9 +269,9 @@ static void body(depthwise *d, int64_t n_thread)
 
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
-    hn_kb *b = hn_kb_new(ret->arena, "depthwise_float_rows__cuda");
     depthwise d;
     depthwise_of(r, &d);
+    hn_kb *b = hn_kb_new(ret->arena, d.bytes ? "depthwise_int8_rows__cuda" : "depthwise_float_rows__cuda");
     d.l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !d.l) return HN_NOMEM(dg);
     d.places = (int)p[P_PLACES];
@@ -251,5 +300,11 @@ static hone_status pack(const hn_region *r, const hn_target *t, const int64_t *p
 const hn_tactic_def hn_tactic_depthwise_float_rows__cuda = {
     .name = "depthwise_float_rows__cuda", .rev = 1, .arch = HN_ARCH_SM,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
+    .source = HN_KNOB_tactic_depthwise,
+};
+
+const hn_tactic_def hn_tactic_depthwise_int8_rows__cuda = {
+    .name = "depthwise_int8_rows__cuda", .rev = 1, .arch = HN_ARCH_SM,
+    .fits = fits_bytes, .space = space, .legal = legal, .cost = cost, .emit = emit, .pack = pack,
     .source = HN_KNOB_tactic_depthwise,
 };
