@@ -45,6 +45,21 @@ TEST(dnn_groups)
           "y = conv(x, w, b) {group=2, pad_begin=[1,1], pad_end=[1,1]}  z = relu(y)\nout z", 1, 2);
 }
 
+/* A first layer's image is stored anew ahead of the call, its few channels filled up where that pays. */
+TEST(dnn_images_stored_ahead)
+{
+    static const char *const last = "y = conv(x, w, b) {stride=[2,2], pad_begin=[3,3], pad_end=[3,3]}  z = relu(y)\nout z";
+    hn_simulate(/* libraries= */ true);
+    check(hn_arena_printf(t->arena, "in x f16[2,3,30,31]  const w f16[64,3,7,7]  const b f16[64]\n%s", last), 1, 2);
+    check(hn_arena_printf(t->arena, "in x f16[1,5,30,31]  const w f16[64,5,7,7]  const b f16[64]\n%s", last), 1, 2);
+    check(hn_arena_printf(t->arena, "in x bf16[1,36,30,31]  const w bf16[64,36,7,7]  const b bf16[64]\n%s", last), 1, 2);
+    static const char small[] = "in x f16[1,3,17,16]  const w f16[64,3,7,7]\ny = conv(x, w)\nout y";
+    hn_gpu_build b = hn_build_for_gpu(t, small, ALONE, false);
+    CHECK(strstr(b.r.region[0].tactic, "channels8") != NULL);
+    free(b.data);
+    check(small, 1, 2);
+}
+
 #define FUSES "in x f16[1,64,9,8]  const w f16[64,64,3,3]  const b f16[64]\ny = conv(x, w, b) {pad_begin=[1,1], pad_end=[1,1]}  "
 #define FUSES_BARE "in x f16[1,64,9,8]  const w f16[64,64,3,3]  const b f16[1,64,1,1]\ny = conv(x, w) {pad_begin=[1,1], pad_end=[1,1]}  "
 

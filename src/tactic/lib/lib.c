@@ -204,7 +204,7 @@ static hone_status emit_rest(const hn_region *r, const hn_target *t, const hn_va
     return hn_lower_finish(l, ret, (double)elems * r->g->n_node, 2 * bytes, dg);
 }
 
-static bool add_temp(const hn_region *r, hn_emission *e, int64_t bytes, hn_ref *ret)
+bool hn_lib_temp(const hn_region *r, hn_emission *e, int64_t bytes, hn_ref *ret)
 {
     *ret = (hn_ref){ HN_REF_TEMP, e->temp_bytes.n };
     return hn_vec_push(e->arena, &e->temp_bytes, hn_dim_const(r->g->syms, bytes));
@@ -223,9 +223,9 @@ hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall
     for (int i = 0; i < n_operand; i++) buf[n++] = operand[i];
     if (f->bias >= 0) buf[n++] = (hn_ref){ HN_REF_IN, f->bias };
     if (f->addend >= 0) buf[n++] = (hn_ref){ HN_REF_IN, f->addend };
-    if (!f->whole && !add_temp(r, ret, hn_dtype_bytes(y->type.dtype, stored), &result)) return HN_NOMEM(dg);
+    if (!f->whole && !hn_lib_temp(r, ret, hn_dtype_bytes(y->type.dtype, stored), &result)) return HN_NOMEM(dg);
     buf[n++] = result;
-    if (!add_temp(r, ret, c->workspace_bytes + HN_CALL_WORKSPACE_ALIGN, &buf[n++])) return HN_NOMEM(dg);
+    if (!hn_lib_temp(r, ret, c->workspace_bytes + HN_CALL_WORKSPACE_ALIGN, &buf[n++])) return HN_NOMEM(dg);
     *call = *c;
     call->n_buf = (uint32_t)n;
     call->flags |= f->flags;

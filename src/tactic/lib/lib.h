@@ -22,6 +22,8 @@ bool hn_lib_is_fixed(const hn_value *v);
 bool hn_lib_rows_of_channels(const hn_value *v);
 /** Elements of a value with known extents. */
 int64_t hn_lib_elems(const hn_value *v);
+/** A temporary of the emission; false: out of memory. */
+bool hn_lib_temp(const hn_region *r, hn_emission *e, int64_t bytes, hn_ref *ret);
 /**
  * Append the call. Buffers are the operands given, bias and addend, the result or a temporary, the workspace; where the call does
  * not do all of the region's work, a kernel follows that reads the temporary and does the rest. line: elements of the temporary from
