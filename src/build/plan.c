@@ -268,7 +268,7 @@ hone_status hn_plan_make(hn_job *b, hn_plan *ret, hn_diag *dg)
     for (int i = 0; i < g->n_out; i++) declare_output(&p, g, i, &out[i]);
     HN_TRY(hn_plan_graph(&p, g, dg));
     for (int i = 0; i < g->n_out; i++) HN_TRY(finish_output(&p, g, i, &out[i], dg));
-    if (b->t->arch == HN_ARCH_SM && hn_pb_n_launch(p.pb) > 1)
+    if (b->t->arch == HN_ARCH_SM && hn_pb_branches(p.pb))
         hn_pb_streams(p.pb, (uint32_t)hn_knob_read_model(b->knobs, HN_KNOB_plan_streams));
     if (hn_pb_places(p.pb)) {
         const int64_t order = hn_knob_read_model(b->knobs, HN_KNOB_plan_order);

@@ -128,8 +128,8 @@ bool hn_pb_places(const hn_pb *b);
 /** Orders in which it may place them (bits of hn_mp_order); all by default, the smallest arena wins. */
 void hn_pb_place_orders(hn_pb *b, unsigned orders);
 
-/** Steps that come to the device: more than one, and a run may spread over streams. */
-int hn_pb_n_launch(const hn_pb *b);
+/** Two steps near each other may run at once: a run may spread over streams. */
+bool hn_pb_branches(hn_pb *b);
 /** Spread recorded runs over so many streams, and let buffers live until steps that may run beside their users are over. */
 void hn_pb_streams(hn_pb *b, uint32_t n);
 

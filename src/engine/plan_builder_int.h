@@ -59,6 +59,6 @@ struct hn_pb {
 };
 
 /** After lifetimes: those of buffers whose users may run beside later steps grow. */
-hone_status hn_pb_keep_apart(hn_pb *b, hn_diag *dg);
+void hn_pb_keep_apart(hn_pb *b);
 
 #endif

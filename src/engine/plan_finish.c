@@ -278,7 +278,7 @@ hone_status hn_pb_finish(hn_pb *b, hn_plan *ret, hn_diag *dg)
     HN_TRY(size_io(b, dg));
     HN_TRY(check_misuse(b, dg));
     HN_TRY(set_lifetimes(b, dg));
-    if (b->n_stream > 1) HN_TRY(hn_pb_keep_apart(b, dg));
+    if (b->n_stream > 1) hn_pb_keep_apart(b);
     const bool fixed = is_static(b);
     if (fixed) HN_TRY(place(b, &arena_bytes, dg));
     HN_TRY(join_program(b, &inst, dg));

@@ -6,14 +6,6 @@
 enum { REACH = 64 }; /* steps that are looked back on, bits of a word: beyond them buffers are shared as in a run in order, so that
                         a long branch does not keep all that ran beside it */
 
-int hn_pb_n_launch(const hn_pb *b)
-{
-    int n = 0;
-    for (int i = 0; i < b->step.n; i++)
-        n += b->step.at[i].kind == HN_STEP_KERNEL || b->step.at[i].kind == HN_STEP_COPY;
-    return n;
-}
-
 void hn_pb_streams(hn_pb *b, uint32_t n)
 {
     if (n < 1 || n > HN_PLAN_MAX_STREAMS) b->misuse = "a number of streams that there are not";
@@ -68,15 +60,37 @@ static bool launches(const hn_pb *b, int i)
     return used(b, i, 0) != HN_NO;
 }
 
-hone_status hn_pb_keep_apart(hn_pb *b, hn_diag *dg)
+/* Each pair of steps that may run at once, the earlier one first, until `take` has had enough. */
+static bool each_pair(hn_pb *b, bool (*take)(hn_pb *b, int j, int i))
 {
     uint64_t *const m = HN_NEW_N(b->arena, uint64_t, b->step.n + 1);
 
-    if (!m) return HN_NOMEM(dg);
-    for (int i = 0; i < b->step.n; i++) {
+    for (int i = 0; m && i < b->step.n; i++) {
         m[i] = before(b, m, i);
         for (int k = 0; k < REACH && k < i && launches(b, i); k++)
-            if (!(m[i] >> k & 1)) keep(b, i - 1 - k, i);
+            if (!(m[i] >> k & 1) && launches(b, i - 1 - k) && take(b, i - 1 - k, i)) return true;
     }
-    return HONE_OK;
+    return false;
+}
+
+static bool keep_pair(hn_pb *b, int j, int i)
+{
+    keep(b, j, i);
+    return false;
+}
+
+static bool is_pair(hn_pb *b, int j, int i)
+{
+    (void)b, (void)j, (void)i;
+    return true;
+}
+
+void hn_pb_keep_apart(hn_pb *b)
+{
+    (void)each_pair(b, keep_pair);
+}
+
+bool hn_pb_branches(hn_pb *b)
+{
+    return each_pair(b, is_pair);
 }
