@@ -74,6 +74,8 @@ TEST(lib_products_of_odd_widths)
     hn_check_calls("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 1);
     hn_check_calls("in x f16[70,64]  const w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
     hn_check_calls("in x f16[2,35,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
+    hn_check_calls("in x f16[2,36,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1); /* vectors of two lines */
+    hn_check_calls("in x f32[66,64]  const w f32[64,39]\ny = matmul(x, w)\nout y", route, 1, 1);
     hn_check_calls("in x f32[70,64]  const w f32[64,97]  const b f32[97]\nm = matmul(x, w)  a = add(m, b)  y = gelu(a) {tanh=1}\nout y", route, 1, 1);
     hn_check_calls("in x f16[70,64]  const w f16[64,97]  const b f16[97]  in c f16[70,97]\nm = matmul(x, w)  a = add(m, b)  d = add(a, c)  y = relu(d)\n"
           "out y", route, 1, 1);

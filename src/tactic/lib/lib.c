@@ -176,16 +176,31 @@ static int lanes_for(int64_t extent)
     return extent % 8 == 0 ? 8 : extent % 4 == 0 ? 4 : extent % 2 == 0 ? 2 : 1;
 }
 
-/* A trip reads a few neighbours along the densest axis, as the call stored them. */
-static hone_status emit_rest(const hn_region *r, const hn_target *t, const hn_value *last, int temp, int64_t line, hn_emission *ret,
+/* Elements that lie behind one another in the result, from place on: those past the end of their line stand behind a gap. */
+static hn_kv load_across(hn_kb *b, int from, hn_kv place, hn_kv left, int64_t gap, int lanes)
+{
+    hn_kv part[8];
+    for (int e = 0; e < lanes; e++) {
+        const hn_kv at = hn_kb_addi(b, place, e), next = hn_kb_addi(b, place, e + gap);
+        part[e] = hn_kb_load(b, from, hn_kb_select(b, hn_kb_lt(b, hn_kb_i(b, e), left), at, next), 1);
+    }
+    for (int n = lanes; n > 1; n /= 2)
+        for (int e = 0; e < n / 2; e++) part[e] = hn_kb_concat(b, part[2 * e], part[2 * e + 1]);
+    return part[0];
+}
+
+/* A trip reads a few neighbours along the densest axis, as the call stored them; where they are stored on as they are, neighbours
+ * in the result, which may lie in two lines. */
+static hone_status emit_rest(const hn_region *r, const hn_target *t, const hn_lib_fused *f, int temp, int64_t line, hn_emission *ret,
                              hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "rest_any_lazy__lib");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
     const hn_value *y = r->root->out[0];
-    const int dense = hn_loops_dense_axis(y), lanes = lanes_for(y->type.dim[dense]);
     const int64_t elems = hn_lib_elems(y);
+    const bool across = line && f->only && hn_layout_is_plain(&f->last->layout);
+    const int dense = hn_loops_dense_axis(y), lanes = lanes_for(across ? elems : y->type.dim[dense]);
     hn_kv at[HN_MAX_RANK];
     hn_kidx idx;
     const int from = hn_lower_temp(l, temp, y->type.dtype, false);
@@ -196,8 +211,8 @@ static hone_status emit_rest(const hn_region *r, const hn_target *t, const hn_va
     hn_kidx_init(&idx, y->type.rank, at);
     idx.aligned = lanes > 1;
     if (lanes > 1) hn_kidx_vector(&idx, dense, lanes);
-    const hn_kv place = line ? hn_kb_add(b, hn_kb_muli(b, row, line), at[dense]) : flat;
-    hn_lower_seed(l, last, hn_kb_load(b, from, place, lanes));
+    const hn_kv place = line ? hn_kb_add(b, hn_kb_muli(b, row, line), at[dense]) : flat, left = hn_kb_sub(b, extent, at[dense]);
+    hn_lower_seed(l, f->last, across ? load_across(b, from, place, left, line - y->type.dim[dense], lanes) : hn_kb_load(b, from, place, lanes));
     hn_lower_store(l, &idx, HN_KV_NONE);
     hn_kb_end(b);
     const double bytes = (double)hn_dtype_bytes(y->type.dtype, elems);
@@ -232,7 +247,7 @@ hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall
     hn_region_work(r, &w);
     const hn_kcall k = { .call = call, .buf = buf, .flops = w.flops, .bytes = w.bytes };
     if (!hn_vec_push(ret->arena, &ret->launches, k)) return HN_NOMEM(dg);
-    return f->whole ? HONE_OK : emit_rest(r, t, f->last, result.index, line, ret, dg);
+    return f->whole ? HONE_OK : emit_rest(r, t, f, result.index, line, ret, dg);
 }
 
 /* ---- products ---- */
