@@ -14,6 +14,8 @@ typedef struct resize_args {
     bool exclude_outside, antialias;
     double scale[HN_MAX_RANK], roi[2 * HN_MAX_RANK]; /* per axis; roi starts, then ends */
     hn_dim dim[HN_MAX_RANK];
+    hn_value *given; /* what only a run shows of scales and roi, as op resize wants it; NULL: nothing */
+    bool open_roi;
 } resize_args;
 
 enum {
@@ -32,7 +34,7 @@ static hone_status resize(hn_im_call *c, resize_args *r)
     const int rank = x->type.rank;
     const hn_attr_set attrs[] = { HN_A_DIMS("dim", rank, r->dim),
                                   HN_A_FS("scale", rank, r->scale),
-                                  HN_A_FS("roi", r->coord == CROP_AND_RESIZE ? 2 * rank : 0, r->roi),
+                                  HN_A_FS("roi", r->coord == CROP_AND_RESIZE && !r->open_roi ? 2 * rank : 0, r->roi),
                                   HN_A_I("mode", r->mode),
                                   HN_A_I("coord", r->coord),
                                   HN_A_I("nearest", r->nearest),
@@ -41,15 +43,25 @@ static hone_status resize(hn_im_call *c, resize_args *r)
                                   HN_A_F("extrapolation", r->extrapolation),
                                   HN_A_I("antialias", r->antialias),
                                   { .name = NULL } };
-    return hn_im_ret(c, hn_b1(c->b, HN_OP_resize, x, attrs));
+    return hn_im_ret(c, r->given ? hn_b2(c->b, HN_OP_resize, x, r->given, attrs) : hn_b1(c->b, HN_OP_resize, x, attrs));
 }
 
-/* floor(d * scale): an expression for whole numbers and small fractions, else computed while running. */
+/* floor(d * scale) of vectors in float64, whose product is rounded to float32 (evaluation in float64 keeps the rounding of casts alone). */
+static hn_value *scaled_down(hn_im_call *c, hn_value *d, hn_value *scale)
+{
+    scale = scale ? hn_cast(c->b, hn_cast(c->b, scale, HN_F32), HN_F64) : NULL;
+    hn_value *n = hn_im_binary(c, HN_OP_mul, d, scale);
+    n = hn_im_unary(c, HN_OP_floor, n ? hn_cast(c->b, n, HN_F32) : NULL);
+    return n ? hn_cast(c->b, n, HN_I64) : NULL;
+}
+
+/* floor(d * scale), the product in float32 as ONNX's inference and ONNX Runtime have it: an exporter's quotient of extents times one of
+ * them is the other then, and 0.7 * 10 is 7. An expression for whole numbers and small fractions, else computed while running. */
 static hone_status scaled(hn_im_call *c, hn_dim d, double scale, double crop, hn_dim *ret)
 {
     if (!(scale > 0) || !isfinite(scale)) return HN_IM_RAISE(c, HONE_E_MODEL, "a scale is %g", scale);
     if (hn_dim_is_const(d)) {
-        const double n = floor((double)d * crop * scale);
+        const double n = floor((double)((float)d * (float)(crop * scale)));
         if (!(n >= 0 && n <= (double)INT32_MAX)) return HN_IM_RAISE(c, HONE_E_LIMIT, "the resized extent is %g", n);
         *ret = (int64_t)n;
         return HONE_OK;
@@ -64,12 +76,89 @@ static hone_status scaled(hn_im_call *c, hn_dim d, double scale, double crop, hn
         *ret = hn_im_ddiv(c, hn_im_dmul(c, d, (int64_t)p), q);
         return HONE_OK;
     }
-    hn_value *n = hn_im_scale(c, hn_cast(c->b, hn_const_dims(c->b, 1, &d), HN_F64), crop * scale);
-    n = hn_im_unary(c, HN_OP_floor, n);
-    n = n ? hn_cast(c->b, n, HN_I64) : NULL;
+    hn_value *n = scaled_down(c, hn_cast(c->b, hn_const_dims(c->b, 1, &d), HN_F64), hn_const_f(c->b, HN_F64, crop * scale));
     if (!n) return c->b->status;
     *ret = hn_im_dim(c, n, 0);
     return c->dg->code;
+}
+
+/* ---- what only a run shows ---- */
+/* Element i of a vector of floats where it is a constant, whatever the others are. */
+static bool known_float(hn_im_call *c, hn_value *v, int64_t i, double *ret)
+{
+    const double *all;
+    int n;
+    if (hn_im_floats(c, v, &all, &n)) {
+        if (i < n) *ret = all[i];
+        return i < n;
+    }
+    const hn_node *p = hn_producer(v);
+    if (!p || p->op != HN_OP_concat || v->type.rank != 1) return false;
+    for (int k = 0; k < p->n_in; k++) {
+        hn_value *part = hn_in(p, k);
+        if (!hn_dim_is_const(part->type.dim[0])) return false;
+        if (i < part->type.dim[0]) return known_float(c, part, i, ret);
+        i -= part->type.dim[0];
+    }
+    return false;
+}
+
+/* f64[rank]: v[from + i] on axis axes[i], `other` elsewhere. */
+static hn_value *on_axes(hn_im_call *c, hn_value *v, int from, int n, const int64_t *axes, double other)
+{
+    const int rank = c->in[0]->type.rank;
+    const hn_dim one = 1;
+    hn_value *part[HN_MAX_RANK];
+    for (int a = 0; a < rank; a++) part[a] = hn_im_fill(c, hn_const_f(c->b, HN_F64, other), 1, &one);
+    for (int i = 0; v && i < n; i++) part[axes[i]] = hn_cast(c->b, hn_im_slice(c, v, 0, from + i, 1, 1), HN_F64);
+    return hn_im_concat(c, 0, rank, part);
+}
+
+/* Extents of axes whose scale, or whose part of the image, only a run shows: the product in float32, as in scaled(). */
+static hone_status scaled_running(hn_im_call *c, hn_value *scale, hn_value *start, hn_value *end, int n, const int64_t *axes, resize_args *r)
+{
+    hn_value *x = c->in[0], *d = hn_cast(c->b, hn_const_dims(c->b, x->type.rank, x->type.dim), HN_F64);
+    if (r->coord == CROP_AND_RESIZE) scale = hn_im_binary(c, HN_OP_mul, scale, hn_im_binary(c, HN_OP_sub, end, start));
+    d = scaled_down(c, d, scale);
+    if (!d) return c->b->status;
+    for (int i = 0; i < n; i++)
+        if (r->open_roi || r->scale[axes[i]] == 0) r->dim[axes[i]] = hn_im_dim(c, d, (int)axes[i]);
+    return c->dg->code;
+}
+
+static hone_status want_vector(hn_im_call *c, const hn_value *v, int64_t n, const char *what)
+{
+    if (v->type.rank != 1 || !hn_dim_is_const(v->type.dim[0])) return hn_im_refuse(c, "how many %s there are only a run shows", what);
+    if (v->type.dim[0] != n) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d %s are given for %d axes", (int)v->type.dim[0], what, (int)n);
+    return HONE_OK;
+}
+
+/* Where the part of the image starts on every axis, or ends (1). */
+static hn_value *bounds(hn_im_call *c, hn_value *roi, int which, int n, const int64_t *axes, const resize_args *r)
+{
+    const int64_t rank = c->in[0]->type.rank;
+    return r->open_roi ? on_axes(c, roi, which * n, n, axes, which) : hn_const_fs(c->b, HN_F64, 1, &rank, r->roi + which * rank);
+}
+
+/* scales NULL: sizes are given, and r->dim is set. */
+static hone_status by_run(hn_im_call *c, hn_value *scales, hn_value *roi, int n, const int64_t *axes, resize_args *r)
+{
+    const int rank = c->in[0]->type.rank;
+    if (scales) HN_TRY(want_vector(c, scales, n, "scales"));
+    if (r->open_roi) HN_TRY(want_vector(c, roi, 2 * (int64_t)n, "bounds of roi"));
+    for (int a = 0; a < rank; a++) {
+        r->scale[a] = scales ? 1 : 0;
+        if (scales) r->dim[a] = c->in[0]->type.dim[a];
+    }
+    for (int i = 0; scales && i < n; i++)
+        if (!known_float(c, scales, i, &r->scale[axes[i]])) r->scale[axes[i]] = 0;
+    hn_value *part[3] = { on_axes(c, scales, 0, n, axes, scales ? 1 : 0), bounds(c, roi, 0, n, axes, r), bounds(c, roi, 1, n, axes, r) };
+    r->given = hn_im_concat(c, 0, 3, part);
+    for (int i = 0; scales && !r->open_roi && i < n; i++) {
+        const double crop = r->coord == CROP_AND_RESIZE ? r->roi[rank + axes[i]] - r->roi[axes[i]] : 1;
+        if (r->scale[axes[i]] > 0) HN_TRY(scaled(c, c->in[0]->type.dim[axes[i]], r->scale[axes[i]], crop, &r->dim[axes[i]]));
+    }
+    return scales ? scaled_running(c, part[0], part[1], part[2], n, axes, r) : c->b->status;
 }
 
 static hone_status by_scales(hn_im_call *c, const double *scale, int n, const int64_t *axes, resize_args *r)
@@ -88,6 +177,31 @@ static hone_status by_scales(hn_im_call *c, const double *scale, int n, const in
     return HONE_OK;
 }
 
+/* One scale for all axes, of extents that only a run shows. */
+static hone_status keep_aspect_running(hn_im_call *c, const hn_dim *size, int n, const int64_t *axes, int policy, resize_args *r)
+{
+    const int rank = c->in[0]->type.rank;
+    const int64_t all = n;
+    const hn_op least = policy == 1 ? HN_OP_reduce_min : HN_OP_reduce_max;
+    hn_dim d[HN_MAX_RANK];
+    for (int i = 0; i < n; i++) d[i] = c->in[0]->type.dim[axes[i]];
+    hn_value *from = hn_cast(c->b, hn_const_dims(c->b, n, d), HN_F64), *to = hn_cast(c->b, hn_const_dims(c->b, n, size), HN_F64);
+    hn_value *one = hn_im_reduce(c, least, hn_im_binary(c, HN_OP_div, to, from), 1, (int64_t[]){ 0 }, true);
+    one = one ? hn_broadcast_to(c->b, one, 1, &all) : NULL;
+    hn_value *y = hn_im_binary(c, HN_OP_add, hn_im_binary(c, HN_OP_mul, from, one), one ? hn_im_like_f(c, one, 0.5) : NULL);
+    y = hn_im_unary(c, HN_OP_floor, y);
+    y = y ? hn_cast(c->b, y, HN_I64) : NULL;
+    if (!y) return c->b->status;
+    for (int a = 0; a < rank; a++) r->scale[a] = 1;
+    for (int i = 0; i < n; i++) {
+        r->scale[axes[i]] = 0;
+        r->dim[axes[i]] = hn_im_dim(c, y, i);
+    }
+    hn_value *part[3] = { on_axes(c, one, 0, n, axes, 1), bounds(c, NULL, 0, n, axes, r), bounds(c, NULL, 1, n, axes, r) };
+    r->given = hn_im_concat(c, 0, 3, part);
+    return c->dg->code ? c->dg->code : c->b->status;
+}
+
 /* keep_aspect_ratio_policy: one scale for all the axes, the least or the greatest that the sizes ask for. */
 static hone_status by_sizes(hn_im_call *c, const hn_dim *size, int n, const int64_t *axes, int policy,
                             resize_args *r)
@@ -102,8 +216,10 @@ static hone_status by_sizes(hn_im_call *c, const hn_dim *size, int n, const int6
         const hn_dim d = x->type.dim[axes[i]];
         r->dim[axes[i]] = size[i];
         if (policy == 0) continue;
-        if (!hn_dim_is_const(d) || !hn_dim_is_const(size[i]) || d == 0)
-            return hn_im_refuse(c, "keeping the aspect ratio needs extents known before the run");
+        if (!hn_dim_is_const(d) || !hn_dim_is_const(size[i]) || d == 0) {
+            if (r->open_roi) return hn_im_refuse(c, "keeping the aspect ratio of a part of the image that only a run shows");
+            return keep_aspect_running(c, size, n, axes, policy, r);
+        }
         const double s = (double)size[i] / (double)d;
         one = i == 0 ? s : policy == 1 ? fmin(one, s) : fmax(one, s);
     }
@@ -125,8 +241,9 @@ static hone_status read_roi(hn_im_call *c, hn_value *roi, const int64_t *axes, i
         r->roi[rank + i] = 1;
     }
     if (r->coord != CROP_AND_RESIZE) return HONE_OK;
-    if (!roi || !hn_im_floats(c, roi, &v, &have))
-        return hn_im_refuse(c, "tf_crop_and_resize needs a constant roi");
+    if (!roi) return HN_IM_RAISE(c, HONE_E_MODEL, "tf_crop_and_resize needs a roi");
+    r->open_roi = !hn_im_floats(c, roi, &v, &have);
+    if (r->open_roi) return HONE_OK;
     if (have != 2 * n) return HN_IM_RAISE(c, HONE_E_SHAPE, "roi has %d entries for %d axes", have, n);
     for (int i = 0; i < n; i++) {
         r->roi[axes[i]] = v[i];
@@ -138,14 +255,6 @@ static hone_status read_roi(hn_im_call *c, hn_value *roi, const int64_t *axes, i
 static bool is_empty(const hn_value *v)
 {
     return !v || hn_tdesc_numel_static(&v->type) == 0;
-}
-
-/* Scales that are computed from shapes: constants by now, or a quotient that sizes say better. */
-static hone_status read_scales(hn_im_call *c, hn_value *v, const double **ret, int *ret_n)
-{
-    if (hn_im_floats(c, v, ret, ret_n)) return HONE_OK;
-    hn_hint(c->dg, "fix the input's extents, or export with sizes");
-    return hn_im_refuse(c, "scales that only a run shows are not supported");
 }
 
 /*
@@ -189,42 +298,45 @@ hone_status hn_im_on_resize(hn_im_call *c)
     if (!given)
         for (n = 0; n < c->in[0]->type.rank; n++)
             axes[n] = n;
-    HN_TRY(read_roi(c, hn_im_in(c, 1), axes, n, &r));
-    if (!is_empty(scales)) {
-        HN_TRY(read_scales(c, scales, &scale, &have));
+    hn_value *roi = hn_im_in(c, 1);
+    HN_TRY(read_roi(c, roi, axes, n, &r));
+    if (!is_empty(scales) && (r.open_roi || !hn_im_floats(c, scales, &scale, &have))) {
+        HN_TRY(by_run(c, scales, roi, n, axes, &r));
+    } else if (!is_empty(scales)) {
         if (have != n) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d scales are given for %d axes", have, n);
         HN_TRY(by_scales(c, scale, n, axes, &r));
     } else if (!is_empty(sizes)) {
         HN_TRY(hn_im_dims(c, sizes, size, HN_MAX_RANK, &have));
         if (have != n) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d sizes are given for %d axes", have, n);
         HN_TRY(by_sizes(c, size, n, axes, policy, &r));
+        if (r.open_roi) HN_TRY(by_run(c, NULL, roi, n, axes, &r));
     } else {
         return HN_IM_RAISE(c, HONE_E_MODEL, "neither scales nor sizes are given");
     }
     return resize(c, &r);
 }
 
-/* Opset 10 and Upsample: coordinates are x / scale, nearest takes the floor. */
-static hone_status resize_simple(hn_im_call *c, const double *scale, int n)
+/* Opset 10 and Upsample: coordinates are x / scale, nearest takes the floor. scale NULL: only a run shows them. */
+static hone_status resize_simple(hn_im_call *c, hn_value *scales, const double *scale, int n)
 {
+    const int rank = c->in[0]->type.rank;
     int64_t axes[HN_MAX_RANK];
     resize_args r = { .coord = ASYMMETRIC, .nearest = 2, .cubic_a = -0.75 };
     r.mode = hn_im_choice(c, "mode", "nearest|linear|bilinear", 0);
     if (r.mode == 2) r.mode = 1;
-    if (n != c->in[0]->type.rank)
-        return HN_IM_RAISE(c, HONE_E_SHAPE, "%d scales are given for rank %d", n, c->in[0]->type.rank);
-    for (int i = 0; i < n; i++)
+    if (scale && n != rank) return HN_IM_RAISE(c, HONE_E_SHAPE, "%d scales are given for rank %d", n, rank);
+    for (int i = 0; i < rank; i++)
         axes[i] = i;
-    HN_TRY(by_scales(c, scale, n, axes, &r));
+    HN_TRY(scale ? by_scales(c, scale, n, axes, &r) : by_run(c, scales, NULL, rank, axes, &r));
     return resize(c, &r);
 }
 
 hone_status hn_im_on_resize10(hn_im_call *c)
 {
     const double *scale;
-    int n;
-    HN_TRY(read_scales(c, c->in[1], &scale, &n));
-    return resize_simple(c, scale, n);
+    int n = 0;
+    if (!hn_im_floats(c, c->in[1], &scale, &n)) scale = NULL;
+    return resize_simple(c, c->in[1], scale, n);
 }
 
 hone_status hn_im_on_upsample(hn_im_call *c)
@@ -235,10 +347,10 @@ hone_status hn_im_on_upsample(hn_im_call *c)
     if (c->entry->arg == 7) {
         if (!(scale = hn_im_fs(c, "scales", &n)))
             return HN_IM_RAISE(c, HONE_E_MODEL, "attribute \"scales\" is missing");
-        return resize_simple(c, scale, n);
+        return resize_simple(c, NULL, scale, n);
     }
     const double hw[4] = { 1, 1, hn_im_f(c, "height_scale", 1), hn_im_f(c, "width_scale", 1) };
-    return resize_simple(c, hw, 4);
+    return resize_simple(c, NULL, hw, 4);
 }
 
 /* ---- sampling ---- */

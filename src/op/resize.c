@@ -1,22 +1,34 @@
 /*
- * resize (x) -> y of extents `dim`: interpolation along each axis on its own.
+ * resize (x, optional given f64[3 * rank]) -> y of extents `dim`: interpolation along each axis on its own.
  *
+ *     given              what only a run shows: scales, then roi's starts, then its ends, of all axes. A scale here counts where the
+ *                        attribute has 0, a roi where there is no attribute
  *     dim DIMS           y's extents
- *     scale FLOATS       per axis as the model gave them; none or 0: dim / x's extent. `width` below is scale
- * * extent, which need not be whole roi FLOATS         starts of all axes, then ends, in [0, 1]:
- * tf_crop_and_resize only mode               nearest | linear | cubic coord              place of output o in
- * the input: half_pixel           (o + 1/2) / scale - 1/2 pytorch_half_pixel   the same, 0 for an extent of 1
+ *     scale FLOATS       per axis as the model gave them; none or 0: dim / x's extent. `width` below is scale * extent, which need
+ *                        not be whole
+ *     roi FLOATS         starts of all axes, then ends, in [0, 1]: tf_crop_and_resize only
+ *     mode               nearest | linear | cubic
+ *     coord              place of output o in the input:
+ *         half_pixel           (o + 1/2) / scale - 1/2
+ *         pytorch_half_pixel   the same, 0 for an extent of 1
  *         align_corners        o (n - 1) / (width - 1), 0 for a width of 1
  *         asymmetric           o / scale
- *         tf_crop_and_resize   start (n-1) + o (end - start) (n-1) / (width - 1), the middle for a width of
- * 1; a place outside [0, n-1] on any axis yields `extrapolation` half_pixel_symmetric half_pixel + n/2 (1 -
- * dim / width) nearest            round_prefer_floor | round_prefer_ceil | floor | ceil cubic_a coefficient
- * of the cubic exclude_outside    weights of places outside x are 0 and the rest sums to 1; otherwise the
- * edge repeats antialias          linear and cubic: stretch the filter when shrinking
+ *         tf_crop_and_resize   start (n-1) + o (end - start) (n-1) / (width - 1), the middle for a width of 1; a place outside
+ *                              [0, n-1] on any axis yields `extrapolation`
+ *         half_pixel_symmetric half_pixel + n/2 (1 - dim / width)
+ *     nearest            round_prefer_floor | round_prefer_ceil | floor | ceil
+ *     cubic_a            coefficient of the cubic
+ *     exclude_outside    weights of places outside x are 0 and the rest sums to 1; otherwise the edge repeats
+ *     antialias          linear and cubic: stretch the filter when shrinking
  *
  * Integers interpolate in real numbers, are clamped to their range and truncated, as a cast would.
  */
 #include "op/resize_int.h"
+
+static bool is_given(const hn_call *c)
+{
+    return c->n_in > 1 && c->in[1].dtype != HN_NONE;
+}
 
 static hone_status check_lists(const hn_call *c, int rank, hn_diag *dg)
 {
@@ -29,7 +41,7 @@ static hone_status check_lists(const hn_call *c, int rank, hn_diag *dg)
         if (!(scale[i] >= 0) || isinf(scale[i]))
             return HN_RAISE(dg, HONE_E_SHAPE, "scale %g of axis %d is no positive number", scale[i], i);
     (void)hn_call_fs(c, "roi", &n_roi);
-    if (hn_call_i(c, "coord") == RS_TF_CROP && n_roi != 2 * rank)
+    if (hn_call_i(c, "coord") == RS_TF_CROP && n_roi != 2 * rank && !is_given(c))
         return HN_RAISE(dg, HONE_E_SHAPE, "tf_crop_and_resize needs %d region bounds, not %d", 2 * rank,
                         n_roi);
     return HONE_OK;
@@ -42,6 +54,8 @@ static hone_status infer(hn_call *c, hn_diag *dg)
     HN_TRY(hn_op_want(c, 0, dg));
     if (hn_call_i(c, "mode") != RS_MODE_NEAREST) HN_TRY(hn_op_want_number(c, 0, dg));
     HN_TRY(check_lists(c, rank, dg));
+    if (is_given(c) && (c->in[1].dtype != HN_F64 || c->in[1].rank != 1 || c->in[1].dim[0] != 3 * rank))
+        return HN_RAISE(dg, HONE_E_SHAPE, "scales and region are no f64[%d]", 3 * rank);
     c->out[0].dtype = c->in[0].dtype;
     HN_TRY(hn_op_dims_attr(c, RS_DIM, &c->out[0], dg));
     for (int i = 0; i < rank; i++)
@@ -146,9 +160,12 @@ static hone_status map_init(const hn_call *c, const hn_view *in, const hn_view *
     const int rank = in->type.rank;
 
     *m = (axis_map){.n_in = in->type.dim[axis], .n_out = out->type.dim[axis], .end = 1};
-    m->scale = n_scale && scale[axis] > 0 ? scale[axis] : (double)m->n_out / (double)m->n_in;
-    m->width = n_scale && scale[axis] > 0 ? m->scale * (double)m->n_in : (double)m->n_out;
+    const double *given = is_given(c) ? in[1].f : NULL;
+    const double told = n_scale && scale[axis] > 0 ? scale[axis] : given ? given[axis] : 0;
+    m->scale = told > 0 ? told : (double)m->n_out / (double)m->n_in;
+    m->width = told > 0 ? m->scale * (double)m->n_in : (double)m->n_out;
     if (n_roi == 2 * rank) m->start = roi[axis], m->end = roi[rank + axis];
+    else if (given) m->start = given[rank + axis], m->end = given[2 * rank + axis];
     HN_TRY(hn_op_scratch(m->n_in * m->n_out + 1, sizeof(double), (void **)&m->weight, dg));
     HN_TRY(hn_op_scratch(2 * m->n_out + 1, sizeof(int64_t), (void **)&m->lo, dg));
     HN_TRY(hn_op_scratch(m->n_out + 1, sizeof(bool), (void **)&m->outside, dg));
@@ -281,7 +298,7 @@ static void work(const hn_call *c, hn_work *ret)
  * Integers: the exact value may lie a rounding away from a whole number, and truncation then differs by one.
  */
 const hn_op_def hn_op_resize = {
-    HN_OP_ID(resize, 1, 1, 1, 1),
+    HN_OP_ID(resize, 1, 2, 1, 1),
     .doc = "resample along every axis",
     .traits = HN_TRAIT_PURE | HN_TRAIT_COMPOSITE,
     HN_OP_ATTRS(

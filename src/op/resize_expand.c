@@ -13,8 +13,10 @@ typedef struct axis_job {
     const hn_node *n;
     int axis;
     hn_dim n_in, n_out;
-    double scale;      /* as given; 0: n_out / n_in */
+    double scale;      /* as given; 0: n_out / n_in, or what `given` says */
     double start, end; /* region */
+    hn_value *given;   /* what only a run shows; NULL: all is known of this axis */
+    bool region;       /* start and end are known */
     int64_t mode, coord, rule;
     double a;
     bool exclude, antialias;
@@ -25,6 +27,8 @@ static axis_job job_of(const hn_node *n, int axis)
     int n_scale, n_roi;
     const double *scale = hn_attr_fs(n, "scale", &n_scale), *roi = hn_attr_fs(n, "roi", &n_roi);
     const int rank = hn_in(n, 0)->type.rank;
+    const bool crop = hn_attr_i(n, "coord") == RS_TF_CROP, region = !crop || n_roi == 2 * rank;
+    hn_value *given = n->n_in > 1 ? hn_in(n, 1) : NULL;
 
     return (axis_job){
         .n = n,
@@ -34,6 +38,8 @@ static axis_job job_of(const hn_node *n, int axis)
         .scale = n_scale ? scale[axis] : 0,
         .start = n_roi == 2 * rank ? roi[axis] : 0,
         .end = n_roi == 2 * rank ? roi[rank + axis] : 1,
+        .given = region && n_scale && scale[axis] > 0 ? NULL : given,
+        .region = region || !given,
         .mode = hn_attr_i(n, "mode"),
         .coord = hn_attr_i(n, "coord"),
         .rule = hn_attr_i(n, "nearest"),
@@ -46,7 +52,7 @@ static axis_job job_of(const hn_node *n, int axis)
 /* Same extent, unit scale, whole region: every rule places o at o. */
 static bool is_identity(const axis_job *j)
 {
-    return j->n_in == j->n_out && (j->scale == 0 || j->scale == 1) &&
+    return !j->given && j->n_in == j->n_out && (j->scale == 0 || j->scale == 1) &&
            (j->coord != RS_TF_CROP || (j->start == 0 && j->end == 1));
 }
 
@@ -244,6 +250,24 @@ typedef struct places {
     hn_value *floor_x, *stretch, *last; /* stretch: f64[] or NULL for 1; last: n_in - 1 */
 } places;
 
+/* Number `what` of those that only a run shows, of this axis: 0 its scale, 1 where its region starts, 2 where that ends. */
+static hn_value *x_given(hn_builder *b, const axis_job *j, int what)
+{
+    const int64_t rank = hn_in(j->n, 0)->type.rank;
+    return x_squeeze(b, x_slice_step(b, j->given, 0, what * rank + j->axis, 1, 1), 0);
+}
+
+/* f64[]: the scale, and what it makes of the extent, which the result's cuts off; of a scale of 0 both follow from the result. */
+static hn_value *x_scale(hn_builder *b, const axis_job *j, hn_value **ret_width)
+{
+    hn_value *n_in = x_dim(b, HN_F64, j->n_in), *n_out = x_dim(b, HN_F64, j->n_out);
+    hn_value *told = j->scale > 0 ? hn_const_f(b, HN_F64, j->scale) : j->given ? x_given(b, j, 0) : NULL;
+    hn_value *quotient = j->scale > 0 ? NULL : x_div(b, n_out, n_in), *none = quotient && told ? x_eq_k(b, told, 0) : NULL;
+
+    *ret_width = !told ? n_out : none ? x_select(b, none, n_out, x_mul(b, n_in, told)) : x_mul(b, n_in, told);
+    return !told ? quotient : none ? x_select(b, none, quotient, told) : told;
+}
+
 /* 0 where the width is 1, else v. */
 static hn_value *x_unless_one(hn_builder *b, hn_value *width, hn_value *v)
 {
@@ -254,8 +278,7 @@ static hn_value *x_places(hn_builder *b, const axis_job *j)
 {
     hn_value *o = x_iota(b, HN_F64, 1, 0, j->n_out), *n_in = x_dim(b, HN_F64, j->n_in),
              *n_out = x_dim(b, HN_F64, j->n_out);
-    hn_value *scale = j->scale > 0 ? hn_const_f(b, HN_F64, j->scale) : x_div(b, n_out, n_in);
-    hn_value *width = j->scale > 0 ? x_mul(b, n_in, scale) : n_out, *span = x_add_k(b, n_in, -1);
+    hn_value *width, *scale = x_scale(b, j, &width), *span = x_add_k(b, n_in, -1);
     hn_value *half = x_add_k(b, x_div(b, x_add_k(b, o, 0.5), scale), -0.5);
     /* (width - 1), kept from 0 so that nothing divides by it */
     hn_value *steps = x_select(b, x_eq_k(b, width, 1), x_k(b, width, 1), x_add_k(b, width, -1));
@@ -268,9 +291,11 @@ static hn_value *x_places(hn_builder *b, const axis_job *j)
     case RS_ASYMMETRIC:
         return x_div(b, o, scale);
     case RS_TF_CROP: {
-        hn_value *walk = x_div(b, x_mul(b, o, x_mul_k(b, span, j->end - j->start)), steps);
-        hn_value *many = x_add(b, walk, x_mul_k(b, span, j->start));
-        return x_select(b, x_eq_k(b, width, 1), x_mul_k(b, span, (j->start + j->end) * 0.5), many);
+        hn_value *start = j->region ? hn_const_f(b, HN_F64, j->start) : x_given(b, j, 1),
+                 *end = j->region ? hn_const_f(b, HN_F64, j->end) : x_given(b, j, 2);
+        hn_value *walk = x_div(b, x_mul(b, o, x_mul(b, span, x_sub(b, end, start))), steps);
+        hn_value *many = x_add(b, walk, x_mul(b, span, start));
+        return x_select(b, x_eq_k(b, width, 1), x_mul(b, span, x_mul_k(b, x_add(b, start, end), 0.5)), many);
     }
     case RS_HALF_PIXEL_SYMMETRIC: {
         hn_value *rest = x_sub(b, x_k(b, width, 1), x_div(b, n_out, width));
@@ -416,9 +441,8 @@ static hn_value *x_symbolic(hn_builder *b, const axis_job *j, hn_value *x)
     const int reach = j->mode == RS_MODE_LINEAR ? 1 : 2;
     const bool shrinks = j->antialias && (j->scale == 0 || j->scale < 1);
     if (shrinks) {
-        hn_value *s = j->scale > 0 ? hn_const_f(b, HN_F64, j->scale)
-                                   : x_div(b, x_dim(b, HN_F64, j->n_out), x_dim(b, HN_F64, j->n_in));
-        p.stretch = x_min_k(b, s, 1);
+        hn_value *width;
+        p.stretch = x_min_k(b, x_scale(b, j, &width), 1);
     }
     if (b->status != HONE_OK) return NULL;
     sum = shrinks ? x_any_taps(b, &p, &total) : x_few_taps(b, &p, reach, &total);
@@ -438,7 +462,7 @@ static hn_value *x_symbolic_outside(hn_builder *b, const axis_job *j)
 static bool known(const axis_job *j)
 {
     enum { LONGEST = 1 << 20 };
-    return hn_dim_is_const(j->n_in) && hn_dim_is_const(j->n_out) && j->n_in <= LONGEST && j->n_out <= LONGEST;
+    return !j->given && hn_dim_is_const(j->n_in) && hn_dim_is_const(j->n_out) && j->n_in <= LONGEST && j->n_out <= LONGEST;
 }
 
 /* Elements placed outside along any axis become the extrapolation value. */

@@ -153,6 +153,31 @@ TEST(resize_by_hand)
            "const y u8[8] = {0, 66, 224, 215, 39, 30, 188, 255}");
 }
 
+/* A scale of the attribute goes before what only a run shows; 0 there is the quotient of the extents. */
+TEST(resize_of_what_a_run_shows)
+{
+    static const char *const modes[] = { "nearest", "linear", "cubic", "linear, antialias=1", "cubic, antialias=1, exclude_outside=1" },
+                      *const coords[] = { "half_pixel",   "pytorch_half_pixel",   "align_corners",
+                                          "asymmetric",   "tf_crop_and_resize",   "half_pixel_symmetric" };
+    char text[256];
+
+    for (int m = 0; m < HN_COUNT(modes); m++)
+        for (int c = 0; c < HN_COUNT(coords); c++) {
+            snprintf(text, sizeof(text), "in x f32[2,3,5]  in g f64[9]  y = resize(x, g) {dim=[2,4,7], scale=[1,1.4,0], mode=%s, coord=%s}  out y",
+                     modes[m], coords[c]);
+            EXPANDS(text, "g=0.4..1.9", 0);
+        }
+    EXPANDS("sym h  in x f32[1,h]  in g f64[6]  y = resize(x, g) {dim=[1,2*h], scale=[1,0], mode=linear}  out y", "h=5 g=1..3", 0);
+    EXPECT_NEAR("const x f32[3] = {1, 2, 4}  const g f64[3] = {2, 0, 1}  const z f64[3] = {0, 0, 1}\n"
+                "y = resize(x, g) {dim=[6], mode=linear}  w = resize(x, z) {dim=[6], mode=linear}  out y  out w",
+                "const y f32[6] = {1, 1.25, 1.75, 2.5, 3.5, 4}  const w f32[6] = {1, 1.25, 1.75, 2.5, 3.5, 4}", 1e-6);
+    EXPECT_NEAR("const x f32[4] = {1, 2, 3, 4}  const g f64[3] = {0, 0.5, 1.5}\n"
+                "y = resize(x, g) {dim=[4], mode=linear, coord=tf_crop_and_resize, extrapolation=9}  out y",
+                "const y f32[4] = {2.5, 3.5, 9, 9}", 1e-6);
+    REFUSES("in x f32[1,2]  in g f64[2]  y = resize(x, g) {dim=[1,2]}  out y", "f64[6]");
+    REFUSES("in x f32[1,2]  in g f32[6]  y = resize(x, g) {dim=[1,2]}  out y", "f64[6]");
+}
+
 TEST(resize_refuses)
 {
     REFUSES("in x f32[1,2]  y = resize(x) {dim=[1]}  out y", "");

@@ -108,6 +108,26 @@ TEST(resizes)
           "in x f32 1,1,4; const z i64 3 1,1,1; node Resize x,,,z a mode=s:linear coordinate_transformation_mode=s:half_pixel;"
           "node Resize x,,,z b mode=s:linear coordinate_transformation_mode=s:pytorch_half_pixel; out a; out b",
           "1,2,3,4", "2.5|1" },
+        { "own: an extent times a quotient of extents, 22 / 7 rounded down, is 22", 13,
+          "in x f32 1,7; const s f32 2 1,3.142857075; node Resize x,,s y coordinate_transformation_mode=s:asymmetric nearest_mode=s:floor; out y",
+          "1,2,3,4,5,6,7", "[1,22] 1,1,1,1,2,2,2,3,3,3,4,4,4,5,5,5,6,6,6,7,7,7" },
+        { "own: the same where only the run shows it", 13,
+          "in x f32 1,n; in s f32 2; node Resize x,,s y coordinate_transformation_mode=s:asymmetric nearest_mode=s:floor; out y",
+          "[1,7] 1,2,3,4,5,6,7|1,3.142857075", "[1,22] 1,1,1,1,2,2,2,3,3,3,4,4,4,5,5,5,6,6,6,7,7,7" },
+        { "own: scales as exporters of opset 10 divide them out", 10,
+          "in x f32 1,1,h,w; in t i64 2; const a i64 1 2; const b i64 1 4; const o f32 2 1,1; node Shape x sh; node Slice sh,a,b hw;"
+          "node Cast hw hwf to=i:1; node Cast t tf to=i:1; node Div tf,hwf q; node Concat o,q s axis=i:0; node Resize x,s y mode=s:linear; out y",
+          "[1,1,1,2] 1,3|2,4", "[1,1,2,4] 1,2,3,3,1,2,3,3" },
+        { "own: a scale of nothing", 13, "in x f32 1,n; in s f32 2; node Resize x,,s y; out y", "[1,2] 1,2|1,0", "[1,0]" },
+        { "own: a scale below nothing", 13, "in x f32 1,n; in s f32 2; node Resize x,,s y; out y", "[1,2] 1,2|1,-1", "error: -" },
+        { "own: part of an image that only a run shows", 13,
+          "in x f32 4; in r f32 2; const z i64 1 4; node Resize x,r,,z y mode=s:linear coordinate_transformation_mode=s:tf_crop_and_resize"
+          " extrapolation_value=f:9; out y",
+          "1,2,3,4|0.5,1.5", "2.5,3.5,9,9" },
+        { "own: one scale for extents that only a run shows", 18,
+          "in x f32 h,w; const z i64 2 4,4; node Resize x,,,z a mode=s:nearest keep_aspect_ratio_policy=s:not_larger;"
+          "node Resize x,,,z b mode=s:nearest keep_aspect_ratio_policy=s:not_smaller; out a; out b",
+          "[1,2] 1,2", "[2,4] 1,1,2,2,1,1,2,2|[4,8] 1,1,1,1,2,2,2,2,1,1,1,1,2,2,2,2,1,1,1,1,2,2,2,2,1,1,1,1,2,2,2,2" },
     };
     hn_check_bugs(t, rows, HN_COUNT(rows));
 }
