@@ -325,3 +325,22 @@ TEST(dnn_engines_without_their_library_say_so)
     CHECK(load(&s, &dg) == HONE_E_NOTFOUND);
     CHECK(strstr(dg.message, "cuDNN") != NULL && strstr(dg.hint, "/nonexistent/library.so") != NULL);
 }
+
+TEST(dnn_other_versions_are_refused)
+{
+    hn_diag dg = { 0 };
+    hn_simulate(/* libraries= */ true);
+    setenv("HONE_SIM_CUDNN", "8907", 1);
+    const section s = conv_call(HN_F16, 0);
+    CHECK_ERR(load(&s, &dg), HONE_E_VERSION, &dg, "cuDNN 8.9.7 is here");
+}
+
+/* Without it the library would end the process. */
+TEST(dnn_wants_the_cublaslt_it_was_built_for)
+{
+    hn_diag dg = { 0 };
+    hn_simulate(/* libraries= */ true);
+    setenv("HONE_SIM_CUDART", "99000", 1);
+    const section s = conv_call(HN_F16, 0);
+    CHECK_ERR(load(&s, &dg), HONE_E_NOTFOUND, &dg, "cuBLASLt 99");
+}

@@ -1,6 +1,7 @@
 /* A CUDA driver and an NVRTC that need no GPU: kernels are compiled for the host and run when launched. Device addresses are
  * marked, so that a host access to device memory faults. $HONE_CUDA_DRIVER and $HONE_NVRTC name the library.
  *
+ * $HONE_SIM_CUDNN and $HONE_SIM_CUDART are cuDNN's version and that of the CUDA it was built for, in place of 9.19.0 and none.
  * $HONE_SIM_ACCIDENT says what becomes of kernels of so many threads a block: "fault:128" kills the context, "hang:128" never ends,
  * "crash:128" aborts the process. "exclusive:PID" lets no other process have a context. */
 #ifndef HN_TESTS_CUDA_SIM_H
