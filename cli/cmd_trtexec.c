@@ -131,7 +131,7 @@ static const flag flags[] = {
     { "allowGPUFallback", IGNORED, no_such_device, false },
     { "buildDLAStandalone", IGNORED, no_such_device, false },
     { "useSpinWait", IGNORED, "a call waits for its results", false },
-    { "tacticSources", IGNORED, "knobs switch libraries: --setBuildRoute=-tactic:cublaslt=0", false },
+    { "tacticSources", IGNORED, "knobs switch libraries: --setBuildRoute=-tactic:cublaslt=0, -tactic:cudnn=0", false },
     { "maxAuxStreams", IGNORED, "a knob spreads branches over streams: --setBuildRoute=-plan:streams=4", false },
     { "persistentCacheRatio", IGNORED, no_such_switch, false },
     { "tilingOptimizationLevel", IGNORED, no_such_switch, false },

@@ -14,7 +14,7 @@ enum { HN_CALL_WORKSPACE_ALIGN = 256 }; /* what libraries ask for; the buffer is
 typedef enum hn_library { HN_LIB_NONE = 0, HN_LIB_CUBLASLT = 1, HN_LIB_CUDNN = 2, HN_LIB_COUNT } hn_library;
 typedef enum hn_libcall_kind { HN_CALL_MATMUL = 1, HN_CALL_CONV = 2, HN_CALL_ATTENTION = 3 } hn_libcall_kind;
 
-/** Work that the call does on its result before it stores it, in this order: + bias, + addend, activation. */
+/** Work that the call does on its result before it stores it: + bias and + addend (of a convolution the addend first), activation. */
 enum {
     HN_CALL_BIAS = 1, /* a vector along the result's last axis (matmul) or channels (conv) */
     HN_CALL_ADD = 2,  /* a tensor stored as the result is */
