@@ -84,6 +84,30 @@ def upscaler():
     return Upscaler()
 
 
+@lib.net("pyramid", {"x": "f32[batch,3,height,width] image"}, IMAGES, derive=("opset9", "opset11"), opset=10)
+def pyramid():
+    """Features resized to those of the level above: exporters before opset 11 divide the scales out of shapes."""
+    import torch
+    from torch import nn
+
+    class Pyramid(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.down = nn.ModuleList([nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, 2, 1), nn.Conv2d(8, 8, 3, 2, 1)])
+            self.up = nn.ModuleList([nn.Conv2d(8, 8, 1) for _ in range(2)])
+
+        def forward(self, x):
+            levels = []
+            for d in self.down:
+                x = torch.relu(d(x))
+                levels.append(x)
+            for mode, up, skip in zip(("nearest", "bilinear"), self.up, levels[-2::-1]):
+                x = skip + nn.functional.interpolate(up(x), size=skip.shape[2:], mode=mode)
+            return x
+    torch.manual_seed(1)
+    return Pyramid()
+
+
 @lib.net("generator", {"z": "f32[batch,16,1,1] normal(0, 1)"}, ({"batch": 1}, {"batch": 3}), debian=True)
 def generator():
     from torch import nn
