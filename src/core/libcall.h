@@ -32,7 +32,6 @@ typedef struct hn_libcall_matmul {
     uint32_t trans_a, trans_b;
     int64_t b_line;    /* elements from a row of b as stored to the next; 0: they lie behind one another */
     int64_t bias_step; /* elements between the groups' biases */
-    int64_t d_line;    /* as b_line, of the result */
 } hn_libcall_matmul;
 
 /** y = conv(x, w) over two spatial axes; every tensor by its extents [n c h w], [m c/g r s] and its strides in elements. */

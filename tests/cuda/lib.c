@@ -73,15 +73,17 @@ TEST(lib_products_of_odd_widths)
     hn_simulate(/* libraries= */ true);
     hn_check_calls("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 1);
     hn_check_calls("in x f16[70,64]  const w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
-    hn_check_calls("in x f16[2,35,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
-    hn_check_calls("in x f16[2,36,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1); /* vectors of two lines */
+    hn_check_calls("in x f16[2,35,64]  const w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1);
+    hn_check_calls("in x f16[2,36,64]  const w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 1); /* vectors of two lines */
     hn_check_calls("in x f32[66,64]  const w f32[64,39]\ny = matmul(x, w)\nout y", route, 1, 1);
     hn_check_calls("in x f32[70,64]  const w f32[64,97]  const b f32[97]\nm = matmul(x, w)  a = add(m, b)  y = gelu(a) {tanh=1}\nout y", route, 1, 1);
     hn_check_calls("in x f16[70,64]  const w f16[64,97]  const b f16[97]  in c f16[70,97]\nm = matmul(x, w)  a = add(m, b)  d = add(a, c)  y = relu(d)\n"
           "out y", route, 1, 1);
-    hn_check_calls("in x f16[2,64,1,1]  const w f16[99,64,1,1]  const b f16[99]\ny = conv(x, w, b)  z = relu(y)\nout z", route, 1, 1);
-    /* what runs make has the lines it has; and rows of the left operand too */
+    hn_check_calls("in x f16[2,64,1,1]  const w f16[99,64,1,1]\ny = conv(x, w)  z = relu(y)\nout z", route, 1, 1);
+    /* what runs make has the columns it has, rows of the left operand and biases too */
+    hn_check_calls("in x f16[2,64,1,1]  const w f16[99,64,1,1]  const b f16[99]\ny = conv(x, w, b)  z = relu(y)\nout z", route, 1, 0);
     hn_check_calls("in x f16[70,64]  in w f16[64,97]\ny = matmul(x, w)\nout y", route, 1, 0);
+    hn_check_calls("in x f16[70,64]  in w f16[97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 0);
     hn_check_calls("in x f16[70,65]  const w f16[65,97]\ny = matmul(x, w)\nout y", route, 1, 0);
     hn_check_calls("in x f16[3,70,64]  in w f16[3,97,64]\ny = matmul(x, w) {trans_b=1}\nout y", route, 1, 0);
     check("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", 1, 0); /* too small for it to pay */
@@ -90,7 +92,7 @@ TEST(lib_products_of_odd_widths)
 /* The route decides, and so do predictions: a model's last layer gets whole lines. */
 TEST(lib_odd_widths_are_a_choice)
 {
-    static const char text[] = "in x f16[512,768]  in w f16[5025,768]\ny = matmul(x, w) {trans_b=1}\nout y";
+    static const char text[] = "in x f16[512,768]  const w f16[5025,768]\ny = matmul(x, w) {trans_b=1}\nout y";
     hn_simulate(/* libraries= */ true);
     hn_gpu_build best = hn_build_for_gpu(t, text, "-tactic:matrix_units=0", false), off = hn_build_for_gpu(t, text, "-tactic:matrix_units=0 -gemm:lines=off", false);
     CHECK(strstr(best.r.region[0].tactic, "fill1") != NULL);

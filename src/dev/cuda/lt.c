@@ -129,7 +129,7 @@ static hone_status describe(const hn_libcall *c, product *p, hn_diag *dg)
     const int64_t b_columns = m->trans_b ? m->k : m->n, a_columns = m->trans_a ? m->m : m->k;
     HN_TRY(layout(&p->a, c, m->trans_b ? m->n : m->k, b_columns, m->b_line ? m->b_line : b_columns, m->b_step, dg));
     HN_TRY(layout(&p->b, c, m->trans_a ? m->k : m->m, a_columns, a_columns, m->a_step, dg));
-    return layout(&p->y, c, m->m, m->n, m->d_line ? m->d_line : m->n, m->d_step, dg);
+    return layout(&p->y, c, m->m, m->n, m->n, m->d_step, dg);
 }
 
 static void drop_product(product *p)

@@ -47,14 +47,14 @@ static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
 }
 
 const hn_tactic_def hn_tactic_conv_float_cublaslt__lib = {
-    .name = "conv_float_cublaslt__lib", .rev = 3, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
-    .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .source = HN_KNOB_tactic_cublaslt,
-    .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
+    .name = "conv_float_cublaslt__lib", .rev = 4, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .pack = hn_lib_product_pack,
+    .source = HN_KNOB_tactic_cublaslt, .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
 };
 
 const hn_tactic_def hn_tactic_conv_tf32_cublaslt__lib = {
-    .name = "conv_tf32_cublaslt__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .name = "conv_tf32_cublaslt__lib", .rev = 2, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
     .fits = fits_tf32, .space = hn_lib_product_space, .cost = hn_lib_product_cost_tf32, .emit = hn_lib_product_emit_tf32,
-    .changes_numbers = true, .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_cublaslt,
+    .pack = hn_lib_product_pack, .changes_numbers = true, .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_cublaslt,
     .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
 };

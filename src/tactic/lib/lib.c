@@ -272,7 +272,7 @@ void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
     (void)t;
     hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
-    if (product_of(r, /* fill= */ true).m.d_line) hn_space_add_list(ret, "fill", 2, (const int64_t[]){ 1, 0 });
+    if (product_of(r, /* fill= */ true).fill_from) hn_space_add_list(ret, "fill", 2, (const int64_t[]){ 1, 0 });
 }
 
 /* ---- lines of whole 16 bytes ---- */
@@ -281,35 +281,39 @@ static int64_t line_elems(const hn_region *r)
     return 16 * 8 / hn_dtype_bits(r->root->out[0]->type.dtype);
 }
 
-/* A constant matrix of n columns, which can be stored with longer lines. */
+/* A constant matrix, which can be stored with longer lines, or more of them. */
 static bool can_store(const hn_region *r, const hn_value *v)
 {
     const int operand = hn_region_operand(r, v);
-    return operand >= 0 && r->data && r->data[operand] && v->type.rank == 2;
+    return operand >= 0 && r->data && r->data[operand] && (v->type.rank == 2 || r->root->op == HN_OP_conv);
 }
 
+/* The library looks at how many columns there are, not only at where lines begin: so many are computed. */
 bool hn_lib_fill_lines(const hn_region *r, hn_lib_product *c)
 {
     const int64_t whole = line_elems(r);
     hn_libcall_matmul *m = &c->m;
     if (m->n % whole == 0 || m->n < whole || m->groups != 1 || !hn_lower_can(r, r->root)) return false; /* nothing to fill, or too little */
     if ((m->trans_a ? m->m : m->k) % whole || (m->trans_b && m->k % whole)) return false; /* other lines are no better */
-    if (!m->trans_b && !can_store(r, hn_in(r->root, 1))) return false;
-    m->d_line = (m->n + whole - 1) / whole * whole;
-    m->b_line = m->trans_b ? 0 : m->d_line;
-    c->fill_b = !m->trans_b;
+    if (!can_store(r, hn_in(r->root, 1)) || (r->root->op == HN_OP_conv && hn_in(r->root, 2))) return false; /* its bias has n elements */
+    c->fill_from = m->n;
+    m->n = (m->n + whole - 1) / whole * whole;
+    m->d_step = m->m * m->n;
     return true;
 }
 
+/* The right operand with columns of zeros: rows of it where the product takes it transposed. */
 hone_status hn_lib_product_pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
     (void)t, (void)i, (void)dg;
     const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
     const hn_value *b = hn_in(r->root, 1);
-    const size_t size = (size_t)hn_dtype_bits(b->type.dtype) / 8, line = (size_t)c.m.n * size, filled = (size_t)c.m.d_line * size;
+    const size_t size = (size_t)hn_dtype_bits(b->type.dtype) / 8;
+    const int64_t lines = c.m.trans_b ? 1 : c.m.k, wide = c.m.trans_b ? c.m.k : 1;
+    const size_t line = (size_t)(c.fill_from * wide) * size, filled = (size_t)(c.m.n * wide) * size;
     const uint8_t *src = r->data[hn_region_operand(r, b)]->at;
     uint8_t *at = dst;
-    for (int64_t k = 0; k < c.m.k; k++, at += filled, src += line) {
+    for (int64_t k = 0; k < lines; k++, at += filled, src += line) {
         memcpy(at, src, line);
         memset(at + line, 0, filled - line);
     }
@@ -322,7 +326,7 @@ static double product_cost(const hn_region *r, const hn_target *t, const int64_t
 {
     enum { TILE = 128, ODD_LINES = 3 /* times as slow */ };
     const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
-    const bool odd = (c.m.d_line ? c.m.d_line : c.m.n) % line_elems(r) != 0;
+    const bool odd = c.m.n % line_elems(r) != 0;
     const hn_value *y = r->root->out[0];
     const double launch = 1000.0 * t->n_core; /* of the kernel behind the call: what others do in theirs */
     const double tiles = ceil((double)c.m.m / TILE) * ceil((double)c.m.n / TILE) * (double)c.m.groups;
@@ -352,15 +356,15 @@ static hone_status product_emit(const hn_region *r, const hn_target *t, const in
     const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
     const hn_value *b = hn_in(r->root, 1);
     hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) }, { HN_REF_IN, hn_region_operand(r, b) } };
-    const hn_blob lines = { .operand = operand[1].index, .recipe = hn_arena_printf(ret->arena, "lines_%lld", (long long)c.m.d_line),
-                            .bytes = (size_t)hn_dtype_bytes(b->type.dtype, c.m.k * c.m.d_line) };
-    if (c.fill_b) {
-        if (!lines.recipe || !hn_vec_push(ret->arena, &ret->blobs, lines)) return HN_NOMEM(dg);
+    const hn_blob filled = { .operand = operand[1].index, .recipe = hn_arena_printf(ret->arena, "filled_%lld", (long long)c.m.n),
+                             .bytes = (size_t)hn_dtype_bytes(b->type.dtype, c.m.k * c.m.n) };
+    if (c.fill_from) {
+        if (!filled.recipe || !hn_vec_push(ret->arena, &ret->blobs, filled)) return HN_NOMEM(dg);
         operand[1] = (hn_ref){ HN_REF_BLOB, 0 };
     }
     const hn_libcall call = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[HN_LIB_ALGO],
                            .dtype = (uint32_t)r->root->out[0]->type.dtype, .flags = flags, .workspace_bytes = WORKSPACE, .u.matmul = c.m };
-    return hn_lib_emit(r, t, &call, &c.f, operand, HN_COUNT(operand), c.m.d_line, ret, dg);
+    return hn_lib_emit(r, t, &call, &c.f, operand, HN_COUNT(operand), c.fill_from ? c.m.n : 0, ret, dg);
 }
 
 hone_status hn_lib_product_emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)

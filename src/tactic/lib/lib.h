@@ -34,20 +34,20 @@ hone_status hn_lib_emit(const hn_region *r, const hn_target *t, const hn_libcall
 
 /* ---- products by cuBLASLt ---- */
 enum {
-    HN_LIB_FILLED_FUSES = HN_CALL_BIAS | HN_CALL_RELU | HN_CALL_GELU, /* where lines are filled up: an addend has other ones */
-    HN_LIB_PRODUCT_FUSES = HN_LIB_FILLED_FUSES | HN_CALL_ADD,
+    HN_LIB_FILLED_FUSES = HN_CALL_RELU | HN_CALL_GELU, /* where lines are filled up: a bias and an addend have other ones */
+    HN_LIB_PRODUCT_FUSES = HN_LIB_FILLED_FUSES | HN_CALL_BIAS | HN_CALL_ADD,
 };
 
 /**
  * The root's operands 0 and 1 multiplied.
  *
- * The library's quick kernels want lines of whole 16 bytes. Where n is none (50257 words, say) the call may store lines filled up,
- * which the kernel behind it reads; constant right operands are filled up when building.
+ * The library's quick kernels want lines of whole 16 bytes. Where n is none (50257 words, say) the call may compute more columns, of
+ * a constant right operand that is filled up when building, and the kernel behind it leaves them out.
  */
 typedef struct hn_lib_product {
     hn_libcall_matmul m;
     hn_lib_fused f;
-    bool fill_b; /* the right operand is stored anew, as the emission's blob */
+    int64_t fill_from; /* columns that the result has; 0: all that the call computes */
 } hn_lib_product;
 
 bool hn_lib_product_type(hn_dtype t);
@@ -56,7 +56,7 @@ hn_fit hn_lib_fit_tf32(const hn_region *r, hn_fit fit);
 /** What the call for a matmul, or a convolution of one tap, multiplies and fuses. fill: lines are filled up. */
 hn_lib_product hn_lib_gemm_product(const hn_region *r, bool fill);
 hn_lib_product hn_lib_conv_product(const hn_region *r, bool fill);
-/** Fill up lines, if that helps and can be done: the call then stores lines of d_line. */
+/** Compute more columns, if that helps and can be done. */
 bool hn_lib_fill_lines(const hn_region *r, hn_lib_product *c);
 /** Where parameters stand. */
 enum { HN_LIB_ALGO, HN_LIB_FILL };
