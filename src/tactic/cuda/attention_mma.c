@@ -103,6 +103,7 @@ typedef struct att {
     hn_kv query[MOST_WIDTH / TILE];
     hn_kvar out[MOST_WIDTH / 8], top[2], sum[2];
     hn_kv score[MOST_KEYS / 8]; /* then weights */
+    double factor;              /* of scores on their way into the exponential */
 } att;
 
 static hn_kv row_place(att *a, const hn_value *v, hn_kv head, hn_kv row)
@@ -204,11 +205,22 @@ static bool sees_all(const att *a)
     return !hn_attr_i(a->r->root, "causal") && hn_dim_is_const(t) && t % a->keys == 0;
 }
 
-/* One score: row i of this thread's two. */
-static hn_kv finish_score(att *a, int i, hn_kv key, hn_kv x)
+static double scale_of(const att *a)
+{
+    const double given = hn_attr_f(a->r->root, "scale");
+    return given != 0 ? given : 1 / sqrt((double)a->d);
+}
+
+/* Nothing but the scale stands between the products and the exponential, and the greatest stays the greatest. */
+static bool scales_late(const att *a)
+{
+    return !a->mask && hn_attr_f(a->r->root, "softcap") == 0 && scale_of(a) > 0;
+}
+
+/* One score: row i of this thread's two. all: every row sees every key of the tile. */
+static hn_kv finish_score(att *a, int i, hn_kv key, bool all, hn_kv x)
 {
     hn_kb *b = a->b;
-    const bool all = sees_all(a);
     const hn_kv on = all ? HN_KV_NONE : hn_kb_lt(b, key, a->limit[i]);
     if (a->mask) {
         const hn_kv m = mask_at(a, i, key, on);
@@ -217,18 +229,18 @@ static hn_kv finish_score(att *a, int i, hn_kv key, hn_kv x)
     return all ? x : hn_kb_select(b, on, x, hn_kb_f(b, -__builtin_inff()));
 }
 
-static void finish_scores(att *a, hn_kv first)
+static void finish_scores(att *a, hn_kv first, bool all)
 {
     hn_kb *b = a->b;
-    const double cap = hn_attr_f(a->r->root, "softcap"), given = hn_attr_f(a->r->root, "scale");
-    const hn_kv scale = hn_kb_float(b, HN_F32, 4, given != 0 ? given : 1 / sqrt((double)a->d)), most = hn_kb_float(b, HN_F32, 4, cap);
+    const double cap = hn_attr_f(a->r->root, "softcap");
+    const hn_kv scale = hn_kb_float(b, HN_F32, 4, scale_of(a)), most = hn_kb_float(b, HN_F32, 4, cap);
     const hn_kv pair = hn_kb_add(b, first, hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2));
     for (int j = 0; j < a->keys / 8; j++) {
-        hn_kv x = hn_kb_mul(b, a->score[j], scale);
+        hn_kv x = scales_late(a) ? a->score[j] : hn_kb_mul(b, a->score[j], scale);
         if (cap != 0) x = hn_kb_mul(b, hn_kb_math(b, HN_KMATH_TANH, hn_kb_div(b, x, most)), most);
-        for (int i = 0; i < 4 && (a->mask || !sees_all(a)); i++) {
+        for (int i = 0; i < 4 && (a->mask || !all); i++) {
             const hn_kv key = hn_kb_addi(b, pair, 8 * j + i % 2);
-            x = hn_kb_insert(b, x, finish_score(a, i / 2, key, hn_kb_extract(b, x, i)), i);
+            x = hn_kb_insert(b, x, finish_score(a, i / 2, key, all, hn_kb_extract(b, x, i)), i);
         }
         a->score[j] = x;
     }
@@ -263,9 +275,10 @@ static hn_kv by_lanes(hn_kb *b, const hn_kv *x)
 }
 
 /* e^(x - off), by the processor's own powers of two: closer than weights of 16 bits are. */
-static hn_kv exp_less(hn_kb *b, hn_kv x, hn_kv off)
+static hn_kv exp_less(const att *a, hn_kv x, hn_kv off)
 {
-    const hn_kv log2e = hn_kb_like(b, x, 1.4426950408889634);
+    hn_kb *b = a->b;
+    const hn_kv log2e = hn_kb_like(b, x, 1.4426950408889634 * a->factor);
     return hn_kb_exp2a(b, hn_kb_fma(b, x, log2e, hn_kb_neg(b, hn_kb_mul(b, off, log2e))));
 }
 
@@ -279,11 +292,11 @@ static void weigh(att *a)
     for (int i = 0; i < 2; i++) {
         const hn_kv old = hn_kb_get(b, a->top[i]), now = hn_kb_max(b, old, over_quad(b, HN_KOP_MAX, across_row(a, i, HN_KOP_MAX)));
         off[i] = hn_kb_select(b, hn_kb_eq(b, now, least), hn_kb_f(b, 0), now);
-        shrink[i] = exp_less(b, old, off[i]);
+        shrink[i] = exp_less(a, old, off[i]);
         hn_kb_set(b, a->top[i], now);
     }
     const hn_kv offs = by_lanes(b, off), shrinks = by_lanes(b, shrink);
-    for (int j = 0; j < a->keys / 8; j++) a->score[j] = exp_less(b, a->score[j], offs);
+    for (int j = 0; j < a->keys / 8; j++) a->score[j] = exp_less(a, a->score[j], offs);
     for (int i = 0; i < 2; i++)
         hn_kb_set(b, a->sum[i], hn_kb_fma(b, hn_kb_get(b, a->sum[i]), shrink[i], across_row(a, i, HN_KOP_ADD)));
     for (int n = 0; n < a->dv / 8; n++) hn_kb_set(b, a->out[n], hn_kb_mul(b, hn_kb_get(b, a->out[n]), shrinks));
@@ -346,8 +359,9 @@ static hn_kv limit_of(att *a, hn_kv row)
     return hn_kb_max(b, hn_kb_min(b, n, a->t), hn_kb_i(b, 0));
 }
 
-/* Opens the block; yields how many tiles of keys its last row sees. Rows past the last query repeat it and store nothing. */
-static hn_kv open_block(att *a)
+/* Opens the block; tiles of keys that its first row sees whole, and that its last row sees any of. Rows past the last query repeat it
+ * and store nothing. */
+static void open_block(att *a, hn_kv *ret_whole, hn_kv *ret_any)
 {
     hn_kb *b = a->b;
     hn_symtab *syms = a->r->g->syms;
@@ -372,21 +386,35 @@ static hn_kv open_block(att *a)
         a->limit[i] = limit_of(a, a->row[i]);
     }
     const hn_kv most = limit_of(a, hn_kb_min(b, hn_kb_addi(b, first, a->rows - 1), last));
-    return hn_kb_idiv(b, hn_kb_addi(b, most, a->keys - 1), hn_kb_i(b, a->keys));
+    *ret_whole = hn_kb_idiv(b, limit_of(a, first), hn_kb_i(b, a->keys));
+    *ret_any = hn_kb_idiv(b, hn_kb_addi(b, most, a->keys - 1), hn_kb_i(b, a->keys));
 }
 
-static void walk_keys(att *a, hn_kv tiles)
+/* The tile has been asked for; the next one is before this one is used. */
+static void take_tile(att *a, hn_kv tile, hn_kv tiles, bool all)
 {
     hn_kb *b = a->b;
-    copy_tile(a, hn_kb_i(b, 0), tiles);
-    const hn_kv tile = hn_kb_forn(b, tiles), turn = hn_kb_imod(b, tile, hn_kb_i(b, STAGES));
+    const hn_kv turn = hn_kb_imod(b, tile, hn_kb_i(b, STAGES));
     hn_kb_await(b, 0);
     hn_kb_barrier(b);
     copy_tile(a, hn_kb_addi(b, tile, 1), tiles);
     multiply_keys(a, hn_kb_muli(b, turn, a->keys * line_of(a->d)));
-    finish_scores(a, hn_kb_muli(b, tile, a->keys));
+    finish_scores(a, hn_kb_muli(b, tile, a->keys), all);
     weigh(a);
     multiply_values(a, hn_kb_muli(b, turn, a->keys * line_of(a->dv)));
+}
+
+/* Tiles that every row of the block sees whole need no look at which keys it sees. */
+static void walk_keys(att *a, hn_kv whole, hn_kv tiles)
+{
+    hn_kb *b = a->b;
+    copy_tile(a, hn_kb_i(b, 0), tiles);
+    const hn_kv seen = hn_kb_forn(b, whole);
+    take_tile(a, seen, tiles, /* all= */ true);
+    hn_kb_end(b);
+    if (sees_all(a)) return;
+    const hn_kv cut = hn_kb_for(b, whole, tiles, 1);
+    take_tile(a, cut, tiles, /* all= */ false);
     hn_kb_end(b);
 }
 
@@ -402,14 +430,16 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     a.dv = a.v->type.dim[3];
     a.ks = hn_kb_shared(b, "keys", a.type, STAGES * a.keys * line_of(a.d));
     a.vs = hn_kb_shared(b, "values", a.type, STAGES * a.keys * line_of(a.dv));
-    const hn_kv tiles = open_block(&a);
+    a.factor = scales_late(&a) ? scale_of(&a) : 1;
+    hn_kv whole, tiles;
+    open_block(&a, &whole, &tiles);
     load_queries(&a);
     for (int i = 0; i < 2; i++) {
         a.top[i] = hn_kb_var(b, hn_kb_f(b, -__builtin_inff()));
         a.sum[i] = hn_kb_var(b, hn_kb_f(b, 0));
     }
     for (int n = 0; n < a.dv / 8; n++) a.out[n] = hn_kb_var(b, hn_kb_float(b, HN_F32, 4, 0));
-    walk_keys(&a, tiles);
+    walk_keys(&a, whole, tiles);
     for (int i = 0; i < 2; i++) store_row(&a, i);
     hn_kb_end(b);
     hn_kb_end(b);
@@ -417,7 +447,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_attention_half_mma__cuda = {
-    .name = "attention_half_mma__cuda", .rev = 2, .arch = HN_ARCH_SM,
+    .name = "attention_half_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
     .source = HN_KNOB_tactic_attention,
 };
