@@ -43,7 +43,7 @@ def step(row, name, argv, timeout, before=()):
     rc, out, err, seconds = call(argv, timeout, before)
     row[name] = {"status": rc, "seconds": round(seconds, 2), "result": last_json(out)}
     if rc != 0:
-        row[name]["stderr"] = err or out[-1500:]
+        row[name]["said"] = out[-1500:] + err  # compute-sanitizer reports on stdout
     return rc == 0
 
 

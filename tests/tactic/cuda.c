@@ -218,6 +218,8 @@ TEST(gpu_half_attention)
     every(t, "in q f16[1,2,20,16]  in k f16[1,2,33,16]  in v f16[1,2,33,32]\ny = attention(q, k, v)\nout y", "attention", NULL, 2e-3);
     every(t, "in q f16[2,4,17,32]  in k f16[2,2,64,32]  in v f16[2,2,64,32]\ny = attention(q, k, v) {scale=0.3}  z = relu(y)\nout z",
           "attention", "acbd", 2e-3);
+    every(t, "in q f16[1,1,150,16]  in k f16[1,1,150,16]  in v f16[1,1,150,16]\ny = attention(q, k, v) {causal=upper_left}\nout y", "attention",
+          NULL, 2e-3); /* tiles that all rows see whole, tiles that are cut */
     every(t, "in q bf16[1,1,70,48]  in k bf16[1,1,70,48]  in v bf16[1,1,70,48]\ny = attention(q, k, v) {causal=upper_left, softcap=3}\nout y",
           "attention", NULL, 1e-2);
     every(t, "in q f16[2,2,9,16]  in k f16[2,2,40,16]  in v f16[2,2,40,16]  in m f16[2,1,1,40]\ny = attention(q, k, v, m) {causal=lower_right}\nout y",
