@@ -58,6 +58,15 @@ static int block_of(const hn_job *b, const hn_node *n)
     return (int)block;
 }
 
+/* What image op n reads or writes v in. */
+static hn_layout wanted_by(const hn_job *b, const hn_node *n, const hn_value *v)
+{
+    const image_layout kind = (image_layout)ask(b, HN_KNOB_layout_image, n);
+    const hn_layout plain = { 0 };
+    if (kind == IMAGE_PLAIN) return plain;
+    return wanted(v, kind, kind == IMAGE_BLOCKED ? block_of(b, n) : 0);
+}
+
 static hn_value *reorder(hn_builder *b, hn_node *before, hn_value *x, const hn_layout *l)
 {
     hn_at(b, before);
@@ -120,17 +129,13 @@ static void place_image_op(hn_job *job, hn_builder *b, hn_node *n)
         give_plain(b, n);
         return;
     }
-    const image_layout kind = (image_layout)ask(job, HN_KNOB_layout_image, n);
-    if (kind == IMAGE_PLAIN || stays_plain(job, n)) {
+    const hn_layout lx = wanted_by(job, n, x);
+    if (lx.n == 0 || stays_plain(job, n)) {
         give_plain(b, n);
         return;
     }
-    const int block = kind == IMAGE_BLOCKED ? block_of(job, n) : 0;
-    if (!reads_plain(job, n)) {
-        const hn_layout lx = wanted(x, kind, block);
-        give_operand(b, n, 0, &lx);
-    }
-    if (n->n_out == 1) n->out[0]->layout = wanted(n->out[0], kind, block);
+    if (!reads_plain(job, n)) give_operand(b, n, 0, &lx);
+    if (n->n_out == 1) n->out[0]->layout = wanted_by(job, n, n->out[0]);
 }
 
 /* The layout that full-size operands bring along; the first one wins. */
@@ -204,9 +209,8 @@ static void place_transpose(hn_job *job, hn_node *n)
     for (int a = CHANNEL_AXIS + 1; a < rank; a++)
         if (perm[a] != a - 1) return;
     const hn_node *reader = image_reader(job, y, READERS_DEEP);
-    const hn_layout last = hn_layout_channels_last(rank);
-    if (!reader || ask(job, HN_KNOB_layout_image, reader) == IMAGE_PLAIN || stays_plain(job, reader)) return;
-    const hn_layout want = wanted(y, (image_layout)ask(job, HN_KNOB_layout_image, reader), block_of(job, reader));
+    if (!reader || stays_plain(job, reader)) return;
+    const hn_layout last = hn_layout_channels_last(rank), want = wanted_by(job, reader, y);
     if (hn_layout_eq(&want, &last)) y->layout = last;
 }
 

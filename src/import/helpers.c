@@ -362,7 +362,10 @@ hone_status hn_im_qkv_lengths(hn_im_call *c, hn_dim whole, hn_dim ret[3])
     const int64_t *sizes = hn_im_is(c, "qkv_hidden_sizes", &n);
     if (sizes && n != 3) return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has %d entries", n);
     const hn_dim third = hn_im_ddiv(c, whole, 3);
-    for (int i = 0; i < 3; i++) ret[i] = sizes ? sizes[i] : third;
+    for (int i = 0; i < 3; i++) {
+        if (sizes && sizes[i] < 0) return HN_IM_RAISE(c, HONE_E_MODEL, "qkv_hidden_sizes has the entry %" PRId64, sizes[i]);
+        ret[i] = sizes ? sizes[i] : third;
+    }
     return HONE_OK;
 }
 

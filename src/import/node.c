@@ -266,12 +266,14 @@ static void report_unknown(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, c
 }
 
 /* Bodies and functions stand in the file once and may be built many times: a small file can ask for more than any memory holds. */
-static bool within_limit(hn_im *m, const hn_im_scope *s)
+static bool within_limit(hn_im_call *c)
 {
-    hn_diag dg = { 0 };
-    if (s->depth == 0 || ++m->n_inner <= m->max_inner) return true;
-    HN_RAISE(&dg, HONE_E_LIMIT, "bodies and functions come to more than %" PRId64 " nodes once they are spelled out", m->max_inner);
-    hn_im_problem(m, &dg);
+    hn_im *m = c->m;
+    if (c->scope->depth == 0 || ++m->n_inner <= m->max_inner) return true;
+    hn_hint(c->dg, "bodies and functions that call others more than once multiply: spell some out, or split the model");
+    HN_RAISE(c->dg, HONE_E_LIMIT, "bodies and functions come to more than %" PRId64 " nodes once they are spelled out", m->max_inner);
+    frame_of(c);
+    hn_im_problem(m, c->dg);
     m->stop = true;
     return false;
 }
@@ -279,7 +281,6 @@ static bool within_limit(hn_im *m, const hn_im_scope *s)
 void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index)
 {
     hn_diag dg = { 0 };
-    if (!within_limit(m, s)) return;
     hn_builder b;
     const char *why = "the node has no op type";
     hn_im_call c = { .m = m, .scope = s, .p = p, .b = &b, .dg = &dg };
@@ -287,6 +288,7 @@ void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index
 
     c.path = node_path(m, s, p, index);
     c.opset = opset_of(s->frame, plain_domain(p->domain));
+    if (!within_limit(&c)) return;
     hn_builder_init(&b, s->g, &dg);
     const char **origin = HN_NEW(m->arena, const char *);
     if (origin) {

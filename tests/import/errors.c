@@ -114,6 +114,7 @@ TEST(numbers_that_are_no_extents_are_refused)
         { "", "Range", "zero,huge,one", "", HONE_E_SHAPE, "too many elements" },
         { "", "Multinomial", "m", "sample_size=i:-3", HONE_E_MODEL, "sample_size is -3" },
         { "", "Resize", "x,roi,scales", "coordinate_transformation_mode=s:tf_crop_and_resize", HONE_E_LIMIT, "extent is -2" },
+        { "com.microsoft", "Attention", "x,w2,b2", "num_heads=i:1 qkv_hidden_sizes=is:4,-4,4", HONE_E_MODEL, "the entry -4" },
         { "com.microsoft", "MatMulNBits", "m,codes,scales", "K=i:9223372036854775807 N=i:2 block_size=i:16", HONE_E_MODEL, "out of range" },
     };
     for (int k = 0; k < HN_COUNT(row); k++) {
@@ -123,6 +124,8 @@ TEST(numbers_that_are_no_extents_are_refused)
         g_input(&g, "w", F32, "1,1,open");
         g_input(&g, "m", F32, "2,3");
         g_input(&g, "codes", U8, "2,1,8");
+        g_input(&g, "w2", F32, "4,12");
+        g_input(&g, "b2", F32, "12");
         g_floats(&g, "zero", "", "0");
         g_floats(&g, "one", "", "1e-20");
         g_floats(&g, "huge", "", "1e20");

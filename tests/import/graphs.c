@@ -328,15 +328,22 @@ static void function_node(hn_str *f, const char *domain, const char *op, const c
     hn_str_done(&g);
 }
 
+/* A model of one call of a function, without that. */
+static void calling(hn_str *m, const char *name, const char *attrs)
+{
+    hn_str g = { 0 };
+    g_input(&g, "x", F32, "2,3,4");
+    g_node_in(&g, "mine", name, "x", "y", attrs);
+    g_output(&g, "y", F32, NULL);
+    m_model(m, &g, 13);
+}
+
 TEST(functions_are_inlined_with_their_attributes)
 {
-    hn_str m = { 0 }, g = { 0 }, f = { 0 };
+    hn_str m = { 0 }, f = { 0 };
     hn_graph *r = NULL;
     hn_diag dg = { 0 };
-    g_input(&g, "x", F32, "2,3,4");
-    g_node_in(&g, "mine", "Soft", "x", "y", "where=i:1");
-    g_output(&g, "y", F32, NULL);
-    m_model(&m, &g, 13);
+    calling(&m, "Soft", "where=i:1");
     function_node(&f, "", "Softmax", "a", "t", "axis=ref:where");
     function_node(&f, "", "Neg", "t", "b", "");
     function(&m, "Soft", &f, "where");
@@ -349,13 +356,10 @@ TEST(functions_are_inlined_with_their_attributes)
 
 TEST(a_function_that_calls_itself_is_refused)
 {
-    hn_str m = { 0 }, g = { 0 }, f = { 0 };
+    hn_str m = { 0 }, f = { 0 };
     hn_graph *r = NULL;
     hn_diag dg = { 0 };
-    g_input(&g, "x", F32, "2");
-    g_node_in(&g, "mine", "Again", "x", "y", "");
-    g_output(&g, "y", F32, NULL);
-    m_model(&m, &g, 13);
+    calling(&m, "Again", "");
     function_node(&f, "mine", "Again", "a", "b", "");
     function(&m, "Again", &f, NULL);
     CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_MODEL, &dg,
@@ -366,13 +370,10 @@ TEST(a_function_that_calls_itself_is_refused)
 /* n functions, each calling the next so many times. */
 static void chain(hn_test *t, int n, int times, const char *part)
 {
-    hn_str m = { 0 }, g = { 0 }, f = { 0 };
+    hn_str m = { 0 }, f = { 0 };
     hn_graph *r = NULL;
     hn_diag dg = { 0 };
-    g_input(&g, "x", F32, "2");
-    g_node_in(&g, "mine", "F0", "x", "y", "");
-    g_output(&g, "y", F32, NULL);
-    m_model(&m, &g, 13);
+    calling(&m, "F0", "");
     for (int i = 0; i < n; i++) {
         char name[16], next[16];
         snprintf(name, sizeof name, "F%d", i);

@@ -434,17 +434,24 @@ TEST(loop_carry_that_grows_around_a_loop)
     expect(t, import_ok(t, &g, 13, NULL), ROWS(ROW(7)), 3, ROW(35, 21, 7));
 }
 
-TEST(scan_backwards_along_an_inner_axis)
+/* A body for Scan: the sum so far of vectors, as its state and as what it yields at each step. */
+static void prefix_sums(hn_str *ret, const char *dims)
 {
-    /* prefix sums of the columns of x[2,3] from the right, results put back on axis 1 from the left */
-    hn_str g = { 0 }, body = { 0 }, more = { 0 };
-    g_input(&body, "s", F32, "2");
-    g_input(&body, "c", F32, "2");
+    hn_str body = { 0 };
+    g_input(&body, "s", F32, dims);
+    g_input(&body, "c", F32, dims);
     g_node(&body, "Add", "s,c", "s2", "");
     g_node(&body, "Identity", "s2", "o", "");
     g_output(&body, "s2", F32, NULL);
     g_output(&body, "o", F32, NULL);
-    a_graph(&more, "body", &body);
+    a_graph(ret, "body", &body);
+}
+
+TEST(scan_backwards_along_an_inner_axis)
+{
+    /* prefix sums of the columns of x[2,3] from the right, results put back on axis 1 from the left */
+    hn_str g = { 0 }, more = { 0 };
+    prefix_sums(&more, "2");
     g_input(&g, "x", F32, "2,3");
     g_floats(&g, "zero", "2", "0,0");
     g_node_named(&g, NULL, "Scan", "zero,x", "last,all",
@@ -457,14 +464,8 @@ TEST(scan_backwards_along_an_inner_axis)
 /* Per sample of [batch,3,1]: the sum from a start, then its prefixes from the end. repeats: along the batch, seen by the run alone. */
 static const hn_graph *scan8(hn_test *t, bool repeats)
 {
-    hn_str g = { 0 }, body = { 0 }, more = { 0 };
-    g_input(&body, "s", F32, "1");
-    g_input(&body, "c", F32, "1");
-    g_node(&body, "Add", "s,c", "s2", "");
-    g_node(&body, "Identity", "s2", "o", "");
-    g_output(&body, "s2", F32, NULL);
-    g_output(&body, "o", F32, NULL);
-    a_graph(&more, "body", &body);
+    hn_str g = { 0 }, more = { 0 };
+    prefix_sums(&more, "1");
     g_input(&g, "start", F32, "2,1");
     g_input(&g, "x", F32, "2,3,1");
     if (repeats) {

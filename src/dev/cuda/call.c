@@ -24,12 +24,26 @@ static const cuda_library *library_of(uint32_t which)
     return NULL;
 }
 
-static hone_status open_library(cuda_device *d, uint32_t which, const cuda_library **ret, hn_diag *dg)
+static struct {
+    pthread_mutex_t busy;
+    bool tried[HN_LIB_COUNT];
+    hn_diag why[HN_LIB_COUNT]; /* one is not here */
+} opened = { .busy = PTHREAD_MUTEX_INITIALIZER };
+
+static hone_status open_library(uint32_t which, const cuda_library **ret, hn_diag *dg)
 {
     const cuda_library *lib = library_of(which);
 
     if (!lib) return HN_RAISE(dg, HONE_E_VERSION, "library call of kind %u, which this version does not know", which);
-    HN_TRY(lib->open(d, dg));
+    pthread_mutex_lock(&opened.busy);
+    if (!opened.tried[which]) (void)lib->load(&opened.why[which]);
+    opened.tried[which] = true;
+    pthread_mutex_unlock(&opened.busy);
+    const hn_diag *why = &opened.why[which];
+    if (why->code != HONE_OK) {
+        if (dg) *dg = *why;
+        return why->code;
+    }
     *ret = lib;
     return HONE_OK;
 }
@@ -67,7 +81,7 @@ static hone_status settle(cuda_device *d, cuda_call *c, hn_diag *dg)
 static hone_status fill(cuda_device *d, cuda_call *c, hn_diag *dg)
 {
     HN_TRY(check(&c->c, dg));
-    HN_TRY_IN(dg, open_library(d, c->c.library, &c->lib, dg), "an engine that calls it");
+    HN_TRY_IN(dg, open_library(c->c.library, &c->lib, dg), "an engine that calls it");
     HN_TRY(settle(d, c, dg));
     HN_TRY(c->lib->make(d, &c->c, &c->plan, &c->state, dg));
     hn_str_done(&c->plan);
@@ -115,7 +129,7 @@ hone_status hn_cuda_call_choose(hn_device *hd, hn_libcall *c, hn_str *ret_plan, 
 
     HN_TRY(hn_cuda_enter(d, dg));
     HN_TRY(check(c, dg));
-    HN_TRY(open_library(d, c->library, &lib, dg));
+    HN_TRY(open_library(c->library, &lib, dg));
     return lib->choose(d, c, ret_plan, dg);
 }
 
@@ -126,7 +140,7 @@ hone_status hn_cuda_library(hn_device *hd, hn_library which, hn_str *ret_version
     char text[32];
 
     HN_TRY(hn_cuda_enter(d, dg));
-    HN_TRY(open_library(d, which, &lib, dg));
+    HN_TRY(open_library(which, &lib, dg));
     lib->print_version(lib->version(), text, sizeof(text));
     if (ret_version) hn_str_addf(ret_version, "%s %s", lib->name, text);
     return HONE_OK;

@@ -11,8 +11,8 @@ typedef struct cuda_call cuda_call;
 /** What one library does; `state` is a call's own. */
 typedef struct cuda_library {
     const char *name; /* "cuBLASLt" */
-    /** Open it, once a process. HONE_E_NOTFOUND, HONE_E_VERSION; the reason stays. */
-    hone_status (*open)(cuda_device *d, hn_diag *dg);
+    /** Open it; called once a process, in a device's context. HONE_E_NOTFOUND, HONE_E_VERSION. */
+    hone_status (*load)(hn_diag *dg);
     uint32_t (*version)(void); /* 0: not open */
     void (*print_version)(uint32_t version, char *dst, size_t n);
     /** Fill in version, algo and n_algo: proposal number c->rank; add to plan what was compiled for it. HONE_E_UNSUPPORTED: none. */

@@ -18,11 +18,9 @@ enum { LEAST_VERSION = 90000, MOST_CONFIGS = 64 };
 dnn_library hn_dnn;
 
 static struct {
-    pthread_once_t once;
-    hn_diag why;
     pthread_mutex_t busy; /* the handle serves one call at a time */
     size_t version_seen;
-} state = { .once = PTHREAD_ONCE_INIT, .busy = PTHREAD_MUTEX_INITIALIZER };
+} state = { .busy = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- opening ---- */
 /* The library ends the process when it wants cuBLASLt, of the CUDA version that it was built for, and does not find it by that name. */
@@ -69,20 +67,6 @@ static hone_status load(hn_diag *dg)
         return HN_RAISE(dg, HONE_E_VERSION, "cuDNN %s is here, and 9.0 or newer of version 9 is needed", text);
     HN_TRY(hold_cublaslt(dg));
     return hn_dnn_failed(&m, hn_dnn.create(&hn_dnn.handle), "starting") ? m.status : HONE_OK;
-}
-
-static void load_once(void)
-{
-    (void)load(&state.why);
-}
-
-static hone_status open_dnn(cuda_device *d, hn_diag *dg)
-{
-    (void)d;
-    pthread_once(&state.once, load_once);
-    if (state.why.code == HONE_OK) return HONE_OK;
-    if (dg) *dg = state.why;
-    return state.why.code;
 }
 
 static uint32_t version(void)
@@ -430,7 +414,7 @@ static hone_status run(cuda_device *d, void *x, const hn_libcall *c, void *const
 
 const cuda_library hn_cuda_dnn = {
     .name = "cuDNN",
-    .open = open_dnn,
+    .load = load,
     .version = version,
     .print_version = print_version,
     .choose = choose,

@@ -81,26 +81,9 @@ static int type_of(uint32_t dtype)
     return dtype == HN_F16 ? DNN_HALF : dtype == HN_BF16 ? DNN_BFLOAT16 : DNN_FLOAT;
 }
 
-/* A float that is handed over when the work is done. */
-static dnn_desc *number(dnn_maker *m, int64_t id)
+/* flag: an attribute that is yes or no. */
+static dnn_desc *described(dnn_maker *m, int type, int64_t id, int64_t align, const int64_t *dim, const int64_t *stride, int flag, bool on)
 {
-    const int64_t align = sizeof(float), one[RANK] = { 1, 1, 1, 1 };
-    const bool by_value = true;
-    dnn_desc *t = hn_dnn_new(m, DNN_TENSOR);
-
-    hn_dnn_set(m, t, DNN_TENSOR_ID, DNN_OF_INT64, 1, &id);
-    hn_dnn_set_int(m, t, DNN_TENSOR_DTYPE, DNN_OF_DTYPE, DNN_FLOAT);
-    hn_dnn_set(m, t, DNN_TENSOR_ALIGN, DNN_OF_INT64, 1, &align);
-    hn_dnn_set(m, t, DNN_TENSOR_DIMS, DNN_OF_INT64, RANK, one);
-    hn_dnn_set(m, t, DNN_TENSOR_STRIDES, DNN_OF_INT64, RANK, one);
-    hn_dnn_set(m, t, DNN_TENSOR_BY_VALUE, DNN_OF_BOOL, 1, &by_value);
-    return hn_dnn_finish(m, t, "describing a number");
-}
-
-/* Virtual ones pass between operations and are stored nowhere. */
-static dnn_desc *tensor(dnn_maker *m, int type, int64_t id, const int64_t *dim, const int64_t *stride, bool is_virtual)
-{
-    const int64_t align = ALIGN;
     dnn_desc *t = hn_dnn_new(m, DNN_TENSOR);
 
     hn_dnn_set(m, t, DNN_TENSOR_ID, DNN_OF_INT64, 1, &id);
@@ -108,8 +91,21 @@ static dnn_desc *tensor(dnn_maker *m, int type, int64_t id, const int64_t *dim, 
     hn_dnn_set(m, t, DNN_TENSOR_ALIGN, DNN_OF_INT64, 1, &align);
     hn_dnn_set(m, t, DNN_TENSOR_DIMS, DNN_OF_INT64, RANK, dim);
     hn_dnn_set(m, t, DNN_TENSOR_STRIDES, DNN_OF_INT64, RANK, stride);
-    hn_dnn_set(m, t, DNN_TENSOR_VIRTUAL, DNN_OF_BOOL, 1, &is_virtual);
+    hn_dnn_set(m, t, flag, DNN_OF_BOOL, 1, &on);
     return hn_dnn_finish(m, t, "describing a tensor");
+}
+
+/* A float that is handed over when the work is done. */
+static dnn_desc *number(dnn_maker *m, int64_t id)
+{
+    static const int64_t one[RANK] = { 1, 1, 1, 1 };
+    return described(m, DNN_FLOAT, id, sizeof(float), one, one, DNN_TENSOR_BY_VALUE, true);
+}
+
+/* Virtual ones pass between operations and are stored nowhere. */
+static dnn_desc *tensor(dnn_maker *m, int type, int64_t id, const int64_t *dim, const int64_t *stride, bool is_virtual)
+{
+    return described(m, type, id, ALIGN, dim, stride, DNN_TENSOR_VIRTUAL, is_virtual);
 }
 
 /* ---- a convolution and what is fused behind it ---- */

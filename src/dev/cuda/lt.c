@@ -1,7 +1,6 @@
 /* Matrix products by cuBLASLt. The library thinks in columns: d' = b' a' is our d = a b, so operands trade places. */
 #include "dev/cuda/lt.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +13,12 @@
 enum { LEAST_VERSION = 120000, MOST_PROPOSALS = 16, ALIGN = 16 }; /* 12.0: the descriptions that are declared here; what every buffer starts at */
 
 static struct {
-    pthread_once_t once;
-    hn_diag why;
     lt_handle *handle;
     size_t version_seen;
 #define X(field, type, symbol, parameters) type(*field) parameters;
 #include "dev/cuda/lt.def"
 #undef X
-} lt = { .once = PTHREAD_ONCE_INIT };
+} lt;
 
 static hone_status load(hn_diag *dg)
 {
@@ -41,20 +38,6 @@ static hone_status load(hn_diag *dg)
         return HN_RAISE(dg, HONE_E_VERSION, "cuBLASLt %zu is too old: 12.0 or newer is needed", lt.version_seen);
     const int r = lt.create(&lt.handle);
     return r == 0 ? HONE_OK : HN_RAISE(dg, HONE_E_DEVICE, "cuBLASLt does not start (status %d)", r);
-}
-
-static void load_once(void)
-{
-    (void)load(&lt.why);
-}
-
-static hone_status open_lt(cuda_device *d, hn_diag *dg)
-{
-    (void)d;
-    pthread_once(&lt.once, load_once);
-    if (lt.why.code == HONE_OK) return HONE_OK;
-    if (dg) *dg = lt.why;
-    return lt.why.code;
 }
 
 static uint32_t version(void)
@@ -251,7 +234,7 @@ static hone_status run(cuda_device *d, void *state, const hn_libcall *c, void *c
 
 const cuda_library hn_cuda_lt = {
     .name = "cuBLASLt",
-    .open = open_lt,
+    .load = load,
     .version = version,
     .print_version = print_version,
     .choose = choose,
