@@ -29,6 +29,14 @@ static cJSON *knobs_read(const cJSON *report)
     return list;
 }
 
+/* Where the time went. */
+static void add_costs(cJSON *to, const cJSON *report)
+{
+    static const char *const key[] = { "build_s", "compile_s", "race_s", "library_s", "kernels_compiled", "timings_measured" };
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++)
+        cJSON_AddNumberToObject(to, key[i], cJSON_GetNumberValue(cJSON_GetObjectItem(report, key[i])));
+}
+
 static void print_summary(const cli_options *o, const hone_model *m, const char *path, const char *report)
 {
     cJSON *r = cJSON_Parse(report);
@@ -39,7 +47,7 @@ static void print_summary(const cli_options *o, const hone_model *m, const char 
         cJSON *j = cJSON_CreateObject();
         cJSON_AddStringToObject(j, "engine", path);
         cJSON_AddNumberToObject(j, "nodes", hone_model_node_count(m));
-        cJSON_AddNumberToObject(j, "build_s", build_s);
+        add_costs(j, r);
         cJSON_AddNumberToObject(j, "peak_rss_bytes", peak);
         cJSON_AddStringToObject(j, "payload", cJSON_GetStringValue(cJSON_GetObjectItem(r, "payload")));
         cJSON_AddItemToObject(j, "knobs", knobs_read(r));

@@ -8,6 +8,12 @@ static double number(const cJSON *j, const char *key)
     return cJSON_GetNumberValue(cJSON_GetObjectItem(j, key));
 }
 
+static double seconds_of(const cJSON *trial)
+{
+    const cJSON *c = cJSON_GetObjectItem(trial, "cost");
+    return c ? number(c, "build_s") + number(c, "judge_s") + number(c, "race_s") : 0;
+}
+
 static void print_trials(const cJSON *list)
 {
     const cJSON *t;
@@ -16,9 +22,11 @@ static void print_trials(const cJSON *list)
         const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(t, "reason"));
         const char *route = cJSON_GetStringValue(cJSON_GetObjectItem(t, "route"));
         const double ratio = number(t, "ratio");
-        char text[16] = "";
+        char text[16] = "", cost[16] = "";
+        const double s = seconds_of(t);
         if (ratio > 0) snprintf(text, sizeof text, "%.4f", ratio);
-        printf("%-13s %8s  %s%s%s\n", cJSON_GetStringValue(cJSON_GetObjectItem(t, "outcome")), text,
+        if (s > 0) snprintf(cost, sizeof cost, "%.1f s", s);
+        printf("%-13s %8s %8s  %s%s%s\n", cJSON_GetStringValue(cJSON_GetObjectItem(t, "outcome")), text, cost,
                *route ? route : "(the default)", why && *why ? ": " : "", why ? why : "");
     }
 }

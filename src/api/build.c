@@ -118,6 +118,8 @@ static void put_times(hn_json *j, const hn_build_report *r)
     put_f64(j, "pass_s", (double)r->pass_ns * 1e-9);
     put_f64(j, "choose_s", (double)r->choose_ns * 1e-9);
     put_f64(j, "compile_s", (double)r->compile_ns * 1e-9);
+    put_f64(j, "race_s", (double)r->race_ns * 1e-9);
+    put_f64(j, "library_s", (double)r->library_ns * 1e-9);
     put_f64(j, "plan_s", (double)r->plan_ns * 1e-9);
     put_i64(j, "kernels", r->n_kernel);
     put_i64(j, "kernels_compiled", r->kernels_compiled);

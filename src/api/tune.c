@@ -7,6 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void put_cost(hn_json *j, const hn_trial_cost *c)
+{
+    const struct {
+        const char *key;
+        double value;
+    } cost[] = { { "build_s", c->build_s },   { "judge_s", c->judge_s },     { "race_s", c->race_s },
+                 { "compile_s", c->compile_s }, { "timing_s", c->timing_s }, { "library_s", c->library_s },
+                 { "kernels_compiled", c->n_compiled }, { "timings_measured", c->n_timed }, { "rounds", c->rounds } };
+    hn_json_key(j, "cost");
+    hn_json_object(j);
+    for (int i = 0; i < HN_COUNT(cost); i++) {
+        hn_json_key(j, cost[i].key);
+        hn_json_f64(j, cost[i].value);
+    }
+    hn_json_object_end(j);
+}
+
 static void put_trial(hn_json *j, const hn_trial *t)
 {
     hn_json_object(j);
@@ -28,6 +45,7 @@ static void put_trial(hn_json *j, const hn_trial *t)
     hn_json_f64(j, t->err);
     hn_json_key(j, "knobs_read");
     hn_json_str(j, t->knobs);
+    put_cost(j, &t->cost);
     hn_json_object_end(j);
 }
 

@@ -63,6 +63,7 @@ typedef struct hn_build_report {
     int n_read;
     int n_node_in, n_node_out;
     int64_t total_ns, pass_ns, choose_ns, compile_ns, plan_ns;
+    int64_t race_ns, library_ns; /* of choose_ns: timing candidates; libraries proposing algorithms */
     int64_t engine_bytes, code_bytes, weight_bytes, arena_bytes, arena_bound_bytes, peak_rss_bytes;
     int64_t kernels_compiled, kernels_cached, timings_measured, timings_cached;
 } hn_build_report;

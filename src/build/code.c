@@ -86,7 +86,7 @@ hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_di
     hn_code code;
     const int64_t t0 = hn_now_ns();
     HN_TRY(k->call ? make_call(b, k->call, &code, dg) : hn_compile(b->pool, &k->func, b->t, b->a, &code, dg));
-    b->report->compile_ns += hn_now_ns() - t0;
+    *(k->call ? &b->report->library_ns : &b->report->compile_ns) += hn_now_ns() - t0;
     if (!hn_vec_push(b->a, &b->compiled, ((struct hn_compiled){ d, code }))) return HN_NOMEM(dg);
     *ret = find_compiled(b, d);
     return HONE_OK;

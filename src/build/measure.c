@@ -220,7 +220,9 @@ hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, 
         HN_TRY(describe(m, r, &c[i], &h.lane[i], dg));
     }
     HN_TRY(describe_indices(m, r, c[0].e, &h, dg));
+    const int64_t t0 = hn_now_ns();
     HN_TRY(run_heat(m, &h, dg));
+    m->b->report->race_ns += hn_now_ns() - t0;
     for (int i = 0; i < n; i++) take_result(r, &h.lane[i], m->b->a, &c[i]);
     return HONE_OK;
 }

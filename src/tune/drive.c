@@ -92,6 +92,24 @@ static bool member(const char *line, const char *key, char *ret, size_t n)
     return at && *at == '"';
 }
 
+/* The value of a JSON number member; 0 when there is none. */
+static double number(const char *line, const char *key)
+{
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, "\"%s\":", key);
+    const char *at = strstr(line, pattern);
+    return at ? strtod(at + strlen(pattern), NULL) : 0;
+}
+
+static void take_costs(const char *line, hn_trial_cost *ret)
+{
+    ret->compile_s = number(line, "compile_s");
+    ret->timing_s = number(line, "race_s");
+    ret->library_s = number(line, "library_s");
+    ret->n_compiled = (int)number(line, "kernels_compiled");
+    ret->n_timed = (int)number(line, "timings_measured");
+}
+
 /* "knobs":["a","b"] as "a b"; names need no escapes. */
 static const char *knobs_of(hn_arena *a, const char *line)
 {
@@ -148,6 +166,7 @@ hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, h
     hn_str line = { 0 };
     hn_diag why = { 0 };
     char how[128] = "";
+    const int64_t t0 = hn_now_ns();
     HN_TRY(hn_proc_spawn(argv.at, &lim, &p, dg));
     const hone_status s = read_line(t, &p, deadline(t), &line, &why);
     hn_proc_end(&p, how, sizeof how);
@@ -157,6 +176,8 @@ hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, h
         return s;
     }
     trial->knobs = knobs_of(t->a, hn_str_get(&line));
+    take_costs(hn_str_get(&line), &trial->cost);
+    trial->cost.build_s = (double)(hn_now_ns() - t0) * 1e-9;
     if (s != HONE_OK || !member(hn_str_get(&line), "payload", trial->payload, sizeof trial->payload))
         failed(t, trial, &why, how, hn_str_get(&line));
     hn_str_done(&line);

@@ -93,7 +93,10 @@ static hone_status judge_and_race(hn_tuner *t, const char *engine, hn_trial *tri
 {
     hn_verdict v;
     const char *broken;
+    const int64_t t0 = hn_now_ns();
     HN_TRY(hn_judge(t, engine, trial, &broken, how, why));
+    const int64_t t1 = hn_now_ns();
+    trial->cost.judge_s = (double)(t1 - t0) * 1e-9;
     if (broken) {
         trial->outcome = HN_OUT_INACCURATE;
         trial->reason = broken;
@@ -101,6 +104,8 @@ static hone_status judge_and_race(hn_tuner *t, const char *engine, hn_trial *tri
     }
     const hone_status s = hn_trial_race(t, t->incumbent, engine, MAX_ROUNDS, &v, why);
     memcpy(how, v.how, sizeof v.how);
+    trial->cost.race_s = (double)(hn_now_ns() - t1) * 1e-9;
+    trial->cost.rounds = v.race.n;
     HN_TRY(s);
     trial->ratio = exp(v.race.mean);
     trial->lo = exp(v.lo);

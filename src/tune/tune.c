@@ -49,7 +49,9 @@ static hone_status judge_default(hn_tuner *t, const char *engine, hn_trial *tria
 {
     char how[64];
     const char *broken;
+    const int64_t t0 = hn_now_ns();
     HN_TRY_IN(dg, hn_judge(t, engine, trial, &broken, how, dg), "running the default engine");
+    trial->cost.judge_s = (double)(hn_now_ns() - t0) * 1e-9;
     /* Where no bound is stated a route may not be worse than reassociation makes it: four times the default's error. */
     t->r->bound = fmax(4 * trial->err, 1e-6);
     if (!broken && isfinite(trial->err)) return HONE_OK;

@@ -58,6 +58,14 @@ typedef enum hn_outcome { /* numbers reach the store */
 } hn_outcome;
 const char *hn_outcome_name(hn_outcome o);
 
+/** Where a trial's time went, in seconds. */
+typedef struct hn_trial_cost {
+    double build_s, judge_s, race_s;
+    double compile_s, timing_s, library_s; /* of build_s: kernels, races of candidates, libraries' proposals */
+    int n_compiled, n_timed;               /* kernels, candidates */
+    int rounds;                            /* of the race */
+} hn_trial_cost;
+
 typedef struct hn_trial {
     const char *route;
     hn_outcome outcome;
@@ -66,6 +74,7 @@ typedef struct hn_trial {
     double ratio, lo, hi;   /* incumbent's time over this one's, with its interval; 0: not raced */
     double err;             /* worst output's relative L2 error; negative: not judged */
     const char *knobs;      /* names of the knobs that its build read, with spaces between; "" unknown */
+    hn_trial_cost cost;     /* zeros where the store gave the trial */
 } hn_trial;
 
 typedef struct hn_tune_result {
