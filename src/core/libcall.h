@@ -26,12 +26,14 @@ enum {
 };
 
 /** d[g,m,n] = sum over k of a[g,m,k] * b[g,k,n], row-major, steps in elements between groups; trans: stored with the last two axes
- *  exchanged. */
+ *  exchanged. A line of 0 elements: rows lie behind one another. */
 typedef struct hn_libcall_matmul {
     int64_t m, n, k, groups, a_step, b_step, d_step;
     uint32_t trans_a, trans_b;
-    int64_t b_line;    /* elements from a row of b as stored to the next; 0: they lie behind one another */
+    int64_t b_line;    /* elements from a row of b as stored to the next */
     int64_t bias_step; /* elements between the groups' biases */
+    int64_t a_line, d_line;
+    int64_t turns; /* rows of d so many apart begin at the same place of 16 bytes, and are a product of their own; 0: all are one */
 } hn_libcall_matmul;
 
 /** y = conv(x, w) over two spatial axes; every tensor by its extents [n c h w], [m c/g r s] and its strides in elements. */

@@ -89,14 +89,47 @@ TEST(lib_products_of_odd_widths)
     check("in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", 1, 0); /* too small for it to pay */
 }
 
+/* Rows that begin at one place of 16 bytes are a product each, whatever is left of them at both edges another one: nothing is copied. */
+TEST(lib_products_in_turns)
+{
+    static const char route[] = "-tactic:matrix_units=0 -gemm:lines=turns";
+    static const struct {
+        const char *text;
+        int turns; /* of so deep a product that so many launches pay; 0: the rows cannot take any */
+    } all[] = {
+        { "in x f16[72,2048]  const w f16[2048,97]\ny = matmul(x, w)\nout y", 8 },
+        { "in x f16[72,2048]  in w f16[97,2048]\ny = matmul(x, w) {trans_b=1}\nout y", 8 },
+        { "in x bf16[2,36,2048]  const w bf16[98,2048]\nm = matmul(x, w) {trans_b=1}  y = relu(m)\nout y", 4 },
+        { "in x f16[8,2048]  const w f16[2048,20]\nm = matmul(x, w)  y = gelu(m) {tanh=1}\nout y", 2 },
+        { "in x f32[12,2044]  const w f32[2044,39]\ny = matmul(x, w)\nout y", 4 },
+        { "in x f16[16,2048]  const w f16[2048,31]\ny = matmul(x, w)\nout y", 8 }, /* edges as wide as what is between them */
+        { "in x f16[70,64]  const w f16[64,97]\ny = matmul(x, w)\nout y", 0 },
+        { "in x f16[72,64]  const w f16[64,96]\ny = matmul(x, w)\nout y", 0 },
+        { "in x f16[72,64]  in w f16[64,97]\ny = matmul(x, w)\nout y", 0 },
+        { "in x f16[72,65]  const w f16[65,97]\ny = matmul(x, w)\nout y", 0 },
+        { "in x f16[72,64]  const w f16[64,97]  const b f16[97]\nm = matmul(x, w)  y = add(m, b)\nout y", 0 },
+        { "in x f16[3,72,64]  in w f16[3,97,64]\ny = matmul(x, w) {trans_b=1}\nout y", 0 },
+    };
+    hn_simulate(/* libraries= */ true);
+    for (int i = 0; i < HN_COUNT(all); i++) {
+        if (all[i].turns) {
+            hn_check_calls(all[i].text, route, 1 + all[i].turns, 0);
+            continue;
+        }
+        hn_gpu_build b = hn_build_for_gpu(t, all[i].text, "-gemm:lines=turns", false);
+        CHECK(!strstr(b.r.region[0].tactic, "lines2"));
+        free(b.data);
+    }
+}
+
 /* The route decides, and so do predictions: a model's last layer gets whole lines. */
 TEST(lib_odd_widths_are_a_choice)
 {
     static const char text[] = "in x f16[512,768]  const w f16[5025,768]\ny = matmul(x, w) {trans_b=1}\nout y";
     hn_simulate(/* libraries= */ true);
     hn_gpu_build best = hn_build_for_gpu(t, text, "-tactic:matrix_units=0", false), off = hn_build_for_gpu(t, text, "-tactic:matrix_units=0 -gemm:lines=off", false);
-    CHECK(strstr(best.r.region[0].tactic, "fill1") != NULL);
-    CHECK(strstr(off.r.region[0].tactic, "fill0") != NULL);
+    CHECK(strstr(best.r.region[0].tactic, "lines2") != NULL);
+    CHECK(strstr(off.r.region[0].tactic, "lines0") != NULL);
     CHECK(!hn_digest_eq(best.r.payload, off.r.payload));
     free(best.data);
     free(off.data);
@@ -275,6 +308,9 @@ TEST(lib_damaged_calls_are_refused)
     CHECK(load(&s, &dg) == HONE_E_FORMAT);
     s = product_call();
     s.c.n_buf = 2;
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s = product_call();
+    s.c.u.matmul.turns = 4; /* eight columns of f32 are whole 16 bytes, and rows of b are not what turns need */
     CHECK(load(&s, &dg) == HONE_E_FORMAT);
     s = product_call();
     s.h.bytes = 40;

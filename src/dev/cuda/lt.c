@@ -50,12 +50,67 @@ static void print_version(uint32_t v, char *dst, size_t n)
     snprintf(dst, n, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
 }
 
-/* ---- one product, described ---- */
+/* ---- products of a call ---- */
 typedef struct product {
     lt_desc *desc;
     lt_layout *a, *b, *y; /* the library's: our b, our a, our result */
     lt_algo algo;
 } product;
+
+enum { MAIN, EDGES, MOST_PARTS };
+
+/* A call in turns multiplies the columns at both edges of every row, then, a turn at a time, those of whole 16 bytes in between, which
+ * begin at another column each turn; the edges are as wide as the last of them needs. */
+static int n_parts(const hn_libcall *c)
+{
+    return c->u.matmul.turns ? MOST_PARTS : 1;
+}
+
+static int64_t whole_line(const hn_libcall *c)
+{
+    return ALIGN * 8 / hn_dtype_bits((hn_dtype)c->dtype);
+}
+
+static hn_libcall_matmul main_of(const hn_libcall *c)
+{
+    hn_libcall_matmul m = c->u.matmul;
+    const int64_t whole = whole_line(c);
+    if (!m.turns) return m;
+    m.a_line = m.turns * m.k;
+    m.d_line = m.turns * m.n;
+    m.m /= m.turns;
+    m.n = (m.n - (whole - 1)) / whole * whole;
+    return m;
+}
+
+static hn_libcall_matmul edges_of(const hn_libcall *c)
+{
+    hn_libcall_matmul m = c->u.matmul;
+    m.groups = 2;
+    m.a_step = 0;
+    m.d_step = main_of(c).n;
+    m.b_step = m.d_step * m.k;
+    m.d_line = m.n;
+    m.n -= m.d_step;
+    return m;
+}
+
+static hn_libcall_matmul part_of(const hn_libcall *c, int part)
+{
+    return part == EDGES ? edges_of(c) : main_of(c);
+}
+
+static hone_status check_call(const hn_libcall *c, hn_diag *dg)
+{
+    const hn_libcall_matmul *m = &c->u.matmul;
+    if (c->kind != HN_CALL_MATMUL || m->groups < 1 || m->groups > INT32_MAX) return HN_RAISE(dg, HONE_E_FORMAT, "cuBLASLt computes products alone");
+    if (!m->turns) return HONE_OK;
+    const int64_t whole = whole_line(c);
+    const bool plain = m->trans_b && !m->trans_a && m->groups == 1 && !(c->flags & (HN_CALL_BIAS | HN_CALL_ADD));
+    if (plain && m->turns > 1 && whole % m->turns == 0 && m->turns * m->n % whole == 0 && m->m % m->turns == 0 && m->n >= 2 * whole && m->k % whole == 0)
+        return HONE_OK;
+    return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call: %lld rows of %lld columns in %lld turns", (long long)m->m, (long long)m->n, (long long)m->turns);
+}
 
 static hone_status check_status(int r, const char *doing, hn_diag *dg)
 {
@@ -69,11 +124,10 @@ static int type_of(uint32_t dtype)
 }
 
 /* A row-major matrix of rows x columns is the library's columns x rows. */
-static hone_status layout(lt_layout **ret, const hn_libcall *c, int64_t rows, int64_t columns, int64_t line, int64_t step, hn_diag *dg)
+static hone_status layout(lt_layout **ret, const hn_libcall *c, int32_t groups, int64_t rows, int64_t columns, int64_t line, int64_t step,
+                          hn_diag *dg)
 {
-    const int32_t groups = (int32_t)c->u.matmul.groups;
-
-    HN_TRY(check_status(lt.layout_create(ret, type_of(c->dtype), (uint64_t)columns, (uint64_t)rows, line), "describing an operand", dg));
+    HN_TRY(check_status(lt.layout_create(ret, type_of(c->dtype), (uint64_t)columns, (uint64_t)rows, line ? line : columns), "describing an operand", dg));
     if (groups == 1) return HONE_OK;
     HN_TRY(check_status(lt.layout_set(*ret, LT_LAYOUT_GROUPS, &groups, sizeof(groups)), "describing a batch", dg));
     return check_status(lt.layout_set(*ret, LT_LAYOUT_STEP, &step, sizeof(step)), "describing a batch", dg);
@@ -91,9 +145,16 @@ static uint32_t epilogue_of(const hn_libcall *c)
     return bits ? bits : LT_EPILOGUE_NONE;
 }
 
-static hone_status describe(const hn_libcall *c, product *p, hn_diag *dg)
+static hone_status describe_layouts(const hn_libcall *c, const hn_libcall_matmul *m, product *p, hn_diag *dg)
 {
-    const hn_libcall_matmul *m = &c->u.matmul;
+    const int32_t g = (int32_t)m->groups;
+    HN_TRY(layout(&p->a, c, g, m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n, m->b_line, m->b_step, dg));
+    HN_TRY(layout(&p->b, c, g, m->trans_a ? m->k : m->m, m->trans_a ? m->m : m->k, m->a_line, m->a_step, dg));
+    return layout(&p->y, c, g, m->m, m->n, m->d_line, m->d_step, dg);
+}
+
+static hone_status describe(const hn_libcall *c, const hn_libcall_matmul *m, product *p, hn_diag *dg)
+{
     const int transposed = LT_OP_T, bias_type = type_of(c->dtype);
     const uint32_t epilogue = epilogue_of(c);
     const void *some = (const void *)(uintptr_t)4096; /* proposals depend on its alignment alone; the true one comes with a run */
@@ -109,10 +170,7 @@ static hone_status describe(const hn_libcall *c, product *p, hn_diag *dg)
         HN_TRY(set_desc(p, LT_DESC_BIAS, &some, sizeof(some), dg));
         if (m->bias_step) HN_TRY(set_desc(p, LT_DESC_BIAS_STEP, &m->bias_step, sizeof(m->bias_step), dg));
     }
-    const int64_t b_columns = m->trans_b ? m->k : m->n, a_columns = m->trans_a ? m->m : m->k;
-    HN_TRY(layout(&p->a, c, m->trans_b ? m->n : m->k, b_columns, m->b_line ? m->b_line : b_columns, m->b_step, dg));
-    HN_TRY(layout(&p->b, c, m->trans_a ? m->k : m->m, a_columns, a_columns, m->a_step, dg));
-    return layout(&p->y, c, m->m, m->n, m->n, m->d_step, dg);
+    return describe_layouts(c, m, p, dg);
 }
 
 static void drop_product(product *p)
@@ -156,28 +214,35 @@ static hone_status propose(const hn_libcall *c, const product *p, uint32_t rank,
                     (long long)c->u.matmul.m, (long long)c->u.matmul.n, (long long)c->u.matmul.k, n, r);
 }
 
+/* Edges are narrow: the first proposal does. */
+static hone_status choose_part(const hn_libcall *c, int part, lt_algo *ret, hn_diag *dg)
+{
+    const hn_libcall_matmul m = part_of(c, part);
+    product p = { 0 };
+    hone_status s = describe(c, &m, &p, dg);
+    if (s == HONE_OK) s = propose(c, &p, part == MAIN ? c->rank : 0, ret, dg);
+    drop_product(&p);
+    return s;
+}
+
 static hone_status choose(cuda_device *d, hn_libcall *c, hn_str *plan, hn_diag *dg)
 {
-    product p = { 0 };
-    lt_algo algo;
+    lt_algo algo[MOST_PARTS];
 
     (void)d, (void)plan;
-    hone_status s = describe(c, &p, dg);
-    if (s == HONE_OK) s = propose(c, &p, c->rank, &algo, dg);
-    drop_product(&p);
-    if (s != HONE_OK) return s;
-    memcpy(c->algo, &algo, sizeof(algo));
-    c->n_algo = sizeof(algo);
+    HN_TRY(check_call(c, dg));
+    for (int i = 0; i < n_parts(c); i++) HN_TRY(choose_part(c, i, &algo[i], dg));
+    c->n_algo = (uint32_t)n_parts(c) * (uint32_t)sizeof(algo[0]);
+    memcpy(c->algo, algo, c->n_algo);
     c->version = version();
     return HONE_OK;
 }
 
-static hone_status take_algo(const hn_libcall *c, product *p, hn_diag *dg)
+static hone_status take_algo(const hn_libcall *c, int part, product *p, hn_diag *dg)
 {
     lt_proposal got = { 0 };
 
-    if (c->n_algo != sizeof(p->algo)) return HN_RAISE(dg, HONE_E_FORMAT, "an algorithm of %u bytes", c->n_algo);
-    memcpy(&p->algo, c->algo, sizeof(p->algo));
+    memcpy(&p->algo, c->algo + (size_t)part * sizeof(p->algo), sizeof(p->algo));
     const int r = lt.check(lt.handle, p->desc, p->a, p->b, p->y, p->y, &p->algo, &got);
     if (r == 0 && got.workspace_bytes <= (size_t)c->workspace_bytes) return HONE_OK;
     if (!(c->flags & HN_CALL_FIXED)) return propose(c, p, 0, &p->algo, dg); /* another GPU: its own best one */
@@ -185,51 +250,77 @@ static hone_status take_algo(const hn_libcall *c, product *p, hn_diag *dg)
     return HN_RAISE(dg, HONE_E_DEVICE, "the engine keeps to an algorithm of cuBLASLt that this GPU does not take");
 }
 
-static hone_status make(cuda_device *d, const hn_libcall *c, const hn_str *plan, void **ret, hn_diag *dg)
+static void drop(cuda_device *d, void *state)
 {
-    (void)d, (void)plan;
-    if (c->kind != HN_CALL_MATMUL || c->u.matmul.groups < 1 || c->u.matmul.groups > INT32_MAX)
-        return HN_RAISE(dg, HONE_E_FORMAT, "cuBLASLt computes products alone");
-    product *p = calloc(1, sizeof(*p));
-    if (!p) return HN_NOMEM(dg);
-    hone_status s = describe(c, p, dg);
-    if (s == HONE_OK) s = take_algo(c, p, dg);
-    if (s != HONE_OK) {
-        drop_product(p);
-        free(p);
-        return s;
+    product *p = state;
+    (void)d;
+    for (int i = 0; i < MOST_PARTS; i++) drop_product(&p[i]);
+    free(p);
+}
+
+static hone_status make_parts(const hn_libcall *c, product *p, hn_diag *dg)
+{
+    for (int i = 0; i < n_parts(c); i++) {
+        const hn_libcall_matmul m = part_of(c, i);
+        HN_TRY(describe(c, &m, &p[i], dg));
+        HN_TRY(take_algo(c, i, &p[i], dg));
     }
-    *ret = p;
     return HONE_OK;
 }
 
-static void drop(cuda_device *d, void *state)
+static hone_status make(cuda_device *d, const hn_libcall *c, const hn_str *plan, void **ret, hn_diag *dg)
 {
-    (void)d;
-    drop_product(state);
-    free(state);
+    (void)plan;
+    HN_TRY(check_call(c, dg));
+    if (c->n_algo != (size_t)n_parts(c) * sizeof(lt_algo)) return HN_RAISE(dg, HONE_E_FORMAT, "an algorithm of %u bytes", c->n_algo);
+    product *p = calloc(MOST_PARTS, sizeof(*p));
+    if (!p) return HN_NOMEM(dg);
+    const hone_status s = make_parts(c, p, dg);
+    if (s == HONE_OK) *ret = p;
+    else drop(d, p);
+    return s;
 }
 
 /* ---- runs ---- */
-static hone_status run(cuda_device *d, void *state, const hn_libcall *c, void *const *buf, cu_stream *s, hn_diag *dg)
-{
-    product *p = state;
-    const float one = 1, zero = 0;
-    uint32_t at = 2;
+typedef struct operands {
+    const uint8_t *a, *b, *addend; /* addend: NULL where nothing is added */
+    uint8_t *y;
+} operands;
 
-    (void)d;
-    if (c->flags & HN_CALL_BIAS) HN_TRY(set_desc(p, LT_DESC_BIAS, &buf[at++], sizeof(buf[0]), dg));
-    const bool adds = c->flags & HN_CALL_ADD;
-    void *const y = buf[c->n_buf - 2];
+static hone_status multiply(const product *p, const hn_libcall *c, operands o, void *const *buf, cu_stream *s, hn_diag *dg)
+{
+    const float one = 1, zero = 0;
     const uintptr_t low = HN_CALL_WORKSPACE_ALIGN - 1;
     void *const workspace = (void *)(((uintptr_t)buf[c->n_buf - 1] + low) & ~low);
-    const void *const addend = adds ? buf[at] : y;
-    const int r = lt.multiply(lt.handle, p->desc, &one, buf[1], p->a, buf[0], p->b, adds ? &one : &zero, addend, p->y, y, p->y, &p->algo,
-                              workspace, (size_t)c->workspace_bytes, s);
+    const int r = lt.multiply(lt.handle, p->desc, &one, o.b, p->a, o.a, p->b, o.addend ? &one : &zero, o.addend ? o.addend : o.y, p->y, o.y, p->y,
+                              &p->algo, workspace, (size_t)c->workspace_bytes, s);
     if (r == 0) return HONE_OK;
     const hn_libcall_matmul *m = &c->u.matmul;
     return HN_RAISE(dg, HONE_E_DEVICE, "cuBLASLt refused %lld products of %lldx%lldx%lld (status %d, proposal %u, flags %u)",
                     (long long)m->groups, (long long)m->m, (long long)m->n, (long long)m->k, r, c->rank, c->flags);
+}
+
+/* A turn's columns begin where its rows meet 16 bytes. */
+static operands turn_of(const hn_libcall *c, operands o, int64_t turn)
+{
+    const hn_libcall_matmul *m = &c->u.matmul;
+    const int64_t whole = whole_line(c), column = (whole - turn * m->n % whole) % whole, bytes = hn_dtype_bits((hn_dtype)c->dtype) / 8;
+    return (operands){ .a = o.a + turn * m->k * bytes, .b = o.b + column * m->k * bytes, .y = o.y + (turn * m->n + column) * bytes };
+}
+
+static hone_status run(cuda_device *d, void *state, const hn_libcall *c, void *const *buf, cu_stream *s, hn_diag *dg)
+{
+    product *p = state;
+    operands o = { .a = buf[0], .b = buf[1], .y = buf[c->n_buf - 2] };
+    uint32_t at = 2;
+
+    (void)d;
+    if (c->flags & HN_CALL_BIAS) HN_TRY(set_desc(p, LT_DESC_BIAS, &buf[at++], sizeof(buf[0]), dg));
+    if (c->flags & HN_CALL_ADD) o.addend = buf[at];
+    if (!c->u.matmul.turns) return multiply(&p[MAIN], c, o, buf, s, dg);
+    HN_TRY(multiply(&p[EDGES], c, o, buf, s, dg));
+    for (int64_t i = 0; i < c->u.matmul.turns; i++) HN_TRY(multiply(&p[MAIN], c, turn_of(c, o, i), buf, s, dg));
+    return HONE_OK;
 }
 
 const cuda_library hn_cuda_lt = {

@@ -16,12 +16,12 @@ static bool is_product(const hn_node *n)
     return true;
 }
 
-hn_lib_product hn_lib_conv_product(const hn_region *r, bool fill)
+hn_lib_product hn_lib_conv_product(const hn_region *r, hn_lib_lines lines)
 {
     const hn_value *w = hn_in(r->root, 1), *y = r->root->out[0];
     const int64_t columns = w->type.dim[0];
     hn_lib_product c = { .m = { .m = hn_lib_elems(y) / columns, .n = columns, .k = w->type.dim[1], .groups = 1, .trans_b = 1 } };
-    const bool filled = fill && hn_lib_fill_lines(r, &c);
+    const bool filled = lines == HN_LIB_LINES_FILLED && hn_lib_fill_lines(r, &c);
     hn_lib_match(r, filled ? HN_LIB_FILLED_FUSES : HN_LIB_PRODUCT_FUSES, 1, hn_in(r->root, 2), &c.f);
     c.f.whole &= !filled;
     return c;
@@ -38,7 +38,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!is_product(n)) return HN_FIT_SHAPE;
     if (hn_region_operand(r, x) < 0 || hn_region_operand(r, w) < 0 || (bias && hn_region_operand(r, bias) < 0)) return HN_FIT_LAYOUT;
     if (!hn_lib_rows_of_channels(x) || !hn_lib_rows_of_channels(y) || !hn_layout_is_plain(&w->layout)) return HN_FIT_LAYOUT;
-    return hn_lib_conv_product(r, /* fill= */ false).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
+    return hn_lib_conv_product(r, HN_LIB_LINES_AS_THEY_ARE).f.whole || hn_lower_can(r, n) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
 
 static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
@@ -49,12 +49,12 @@ static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
 const hn_tactic_def hn_tactic_conv_float_cublaslt__lib = {
     .name = "conv_float_cublaslt__lib", .rev = 4, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
     .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .pack = hn_lib_product_pack,
-    .source = HN_KNOB_tactic_cublaslt, .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
+    .source = HN_KNOB_tactic_cublaslt, .pin = { [HN_LIB_LINES] = HN_KNOB_gemm_lines },
 };
 
 const hn_tactic_def hn_tactic_conv_tf32_cublaslt__lib = {
     .name = "conv_tf32_cublaslt__lib", .rev = 2, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
     .fits = fits_tf32, .space = hn_lib_product_space, .cost = hn_lib_product_cost_tf32, .emit = hn_lib_product_emit_tf32,
     .pack = hn_lib_product_pack, .changes_numbers = true, .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_cublaslt,
-    .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
+    .pin = { [HN_LIB_LINES] = HN_KNOB_gemm_lines },
 };

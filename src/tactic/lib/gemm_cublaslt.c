@@ -42,8 +42,23 @@ static void store_in_pieces(hn_lib_product *c)
     c->f.whole = true;
 }
 
+/* Rows of one place of 16 bytes are a product each, if there are as many of each place, and nothing behind the call has columns of its
+ * own. */
+static bool take_turns(const hn_region *r, hn_lib_product *c)
+{
+    const int64_t whole = hn_lib_line_elems(r), turns = whole / HN_MIN(whole, c->m.n & -c->m.n); /* both powers of two */
+    const hn_value *b = hn_in(r->root, 1);
+    const hn_libcall_matmul *m = &c->m;
+    if (turns == 1 || m->n < 2 * whole || m->m < turns || m->m % turns || m->k % whole || m->groups != 1 || m->trans_a) return false;
+    if (!c->f.whole || (c->f.flags & ~(uint32_t)HN_LIB_FILLED_FUSES) || !(m->trans_b || hn_lib_can_store(r, b))) return false;
+    c->exchange = !m->trans_b;
+    c->m.trans_b = 1;
+    c->m.turns = turns;
+    return true;
+}
+
 /* One product where the right operand is shared and rows of the left lie behind one another, else a batch. */
-hn_lib_product hn_lib_gemm_product(const hn_region *r, bool fill)
+hn_lib_product hn_lib_gemm_product(const hn_region *r, hn_lib_lines lines)
 {
     const hn_value *a = hn_in(r->root, 0), *b = hn_in(r->root, 1), *y = r->root->out[0];
     const int rank = y->type.rank;
@@ -58,9 +73,10 @@ hn_lib_product hn_lib_gemm_product(const hn_region *r, bool fill)
     m.b_step = leading(b) == 1 ? 0 : m.n * m.k;
     m.d_step = m.m * m.n;
     hn_lib_product c = { .m = m };
-    const bool plain = hn_layout_is_plain(&y->layout), filled = fill && plain && hn_lib_fill_lines(r, &c);
+    const bool plain = hn_layout_is_plain(&y->layout), filled = lines == HN_LIB_LINES_FILLED && plain && hn_lib_fill_lines(r, &c);
     hn_lib_match(r, filled ? HN_LIB_FILLED_FUSES : HN_LIB_PRODUCT_FUSES, rank - 1, NULL, &c.f);
     c.f.whole &= plain && !filled;
+    if (lines == HN_LIB_LINES_IN_TURNS && take_turns(r, &c)) return c;
     if (!filled) store_in_pieces(&c);
     return c;
 }
@@ -74,7 +90,7 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (!hn_lib_is_fixed(y)) return HN_FIT_SYMBOLIC;
     if (!direct(r, a, y->type.dtype) || !direct(r, b, y->type.dtype)) return HN_FIT_LAYOUT;
     if (!leads(a, y) || !leads(b, y)) return HN_FIT_SHAPE;
-    if (hn_lib_gemm_product(r, /* fill= */ false).f.whole) return HN_FIT_YES;
+    if (hn_lib_gemm_product(r, HN_LIB_LINES_AS_THEY_ARE).f.whole) return HN_FIT_YES;
     if (!hn_layout_is_plain(&y->layout)) return HN_FIT_LAYOUT;
     return hn_lower_can(r, r->root) ? HN_FIT_YES : HN_FIT_EPILOGUE;
 }
@@ -85,14 +101,14 @@ static hn_fit fits_tf32(const hn_region *r, const hn_target *t)
 }
 
 const hn_tactic_def hn_tactic_gemm_float_cublaslt__lib = {
-    .name = "gemm_float_cublaslt__lib", .rev = 5, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .name = "gemm_float_cublaslt__lib", .rev = 6, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
     .fits = fits, .space = hn_lib_product_space, .cost = hn_lib_product_cost, .emit = hn_lib_product_emit, .pack = hn_lib_product_pack,
-    .source = HN_KNOB_tactic_cublaslt, .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
+    .source = HN_KNOB_tactic_cublaslt, .pin = { [HN_LIB_LINES] = HN_KNOB_gemm_lines },
 };
 
 const hn_tactic_def hn_tactic_gemm_tf32_cublaslt__lib = {
-    .name = "gemm_tf32_cublaslt__lib", .rev = 3, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
+    .name = "gemm_tf32_cublaslt__lib", .rev = 4, .arch = HN_ARCH_SM, .library = HN_LIB_CUBLASLT,
     .fits = fits_tf32, .space = hn_lib_product_space, .cost = hn_lib_product_cost_tf32, .emit = hn_lib_product_emit_tf32,
     .pack = hn_lib_product_pack, .changes_numbers = true, .source = HN_KNOB_math_tf32, .source_too = HN_KNOB_tactic_cublaslt,
-    .pin = { [HN_LIB_FILL] = HN_KNOB_gemm_lines },
+    .pin = { [HN_LIB_LINES] = HN_KNOB_gemm_lines },
 };

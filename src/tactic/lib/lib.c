@@ -263,26 +263,31 @@ hn_fit hn_lib_fit_tf32(const hn_region *r, hn_fit fit)
     return fit == HN_FIT_YES && r->root->out[0]->type.dtype != HN_F32 ? HN_FIT_DTYPE : fit;
 }
 
-static hn_lib_product product_of(const hn_region *r, bool fill)
+static hn_lib_product product_of(const hn_region *r, const int64_t *p)
 {
-    return r->root->op == HN_OP_conv ? hn_lib_conv_product(r, fill) : hn_lib_gemm_product(r, fill);
+    const hn_lib_lines lines = (hn_lib_lines)p[HN_LIB_LINES];
+    return r->root->op == HN_OP_conv ? hn_lib_conv_product(r, lines) : hn_lib_gemm_product(r, lines);
 }
 
 void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
 {
+    int64_t lines[3];
+    int n = 0;
     (void)t;
     hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
-    if (product_of(r, /* fill= */ true).fill_from) hn_space_add_list(ret, "fill", 2, (const int64_t[]){ 1, 0 });
+    if (product_of(r, (const int64_t[]){ 0, HN_LIB_LINES_IN_TURNS }).m.turns) lines[n++] = HN_LIB_LINES_IN_TURNS;
+    if (product_of(r, (const int64_t[]){ 0, HN_LIB_LINES_FILLED }).fill_from) lines[n++] = HN_LIB_LINES_FILLED;
+    lines[n++] = HN_LIB_LINES_AS_THEY_ARE;
+    if (n > 1) hn_space_add_list(ret, "lines", n, lines);
 }
 
 /* ---- lines of whole 16 bytes ---- */
-static int64_t line_elems(const hn_region *r)
+int64_t hn_lib_line_elems(const hn_region *r)
 {
     return 16 * 8 / hn_dtype_bits(r->root->out[0]->type.dtype);
 }
 
-/* A constant matrix, which can be stored with longer lines, or more of them. */
-static bool can_store(const hn_region *r, const hn_value *v)
+bool hn_lib_can_store(const hn_region *r, const hn_value *v)
 {
     const int operand = hn_region_operand(r, v);
     return operand >= 0 && r->data && r->data[operand] && (v->type.rank == 2 || r->root->op == HN_OP_conv);
@@ -291,51 +296,66 @@ static bool can_store(const hn_region *r, const hn_value *v)
 /* The library looks at how many columns there are, not only at where lines begin: so many are computed. */
 bool hn_lib_fill_lines(const hn_region *r, hn_lib_product *c)
 {
-    const int64_t whole = line_elems(r);
+    const int64_t whole = hn_lib_line_elems(r);
     hn_libcall_matmul *m = &c->m;
     if (m->n % whole == 0 || m->n < whole || m->groups != 1 || !hn_lower_can(r, r->root)) return false; /* nothing to fill, or too little */
     if ((m->trans_a ? m->m : m->k) % whole || (m->trans_b && m->k % whole)) return false; /* other lines are no better */
-    if (!can_store(r, hn_in(r->root, 1)) || (r->root->op == HN_OP_conv && hn_in(r->root, 2))) return false; /* its bias has n elements */
+    if (!hn_lib_can_store(r, hn_in(r->root, 1)) || (r->root->op == HN_OP_conv && hn_in(r->root, 2))) return false; /* its bias has n elements */
     c->fill_from = m->n;
     m->n = (m->n + whole - 1) / whole * whole;
     m->d_step = m->m * m->n;
     return true;
 }
 
-/* The right operand with columns of zeros: rows of it where the product takes it transposed. */
+/* Columns of zeros: rows of them where the product takes b transposed. */
+static void pack_filled(const hn_lib_product *c, size_t size, const uint8_t *src, uint8_t *dst)
+{
+    const int64_t lines = c->m.trans_b ? 1 : c->m.k, wide = c->m.trans_b ? c->m.k : 1;
+    const size_t line = (size_t)(c->fill_from * wide) * size, filled = (size_t)(c->m.n * wide) * size;
+    for (int64_t k = 0; k < lines; k++, dst += filled, src += line) {
+        memcpy(dst, src, line);
+        memset(dst + line, 0, filled - line);
+    }
+}
+
+/* Squares of both, so that neither is walked through a column at a time. */
+static void pack_exchanged(const hn_lib_product *c, size_t size, const uint8_t *src, uint8_t *dst)
+{
+    enum { SIDE = 32 };
+    const size_t k = (size_t)c->m.k, n = (size_t)c->m.n;
+    for (size_t k0 = 0; k0 < k; k0 += SIDE)
+        for (size_t n0 = 0; n0 < n; n0 += SIDE)
+            for (size_t j = n0; j < HN_MIN(n, n0 + SIDE); j++)
+                for (size_t i = k0; i < HN_MIN(k, k0 + SIDE); i++) memcpy(dst + (j * k + i) * size, src + (i * n + j) * size, size);
+}
+
+/* The right operand as the call takes it. */
 hone_status hn_lib_product_pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg)
 {
     (void)t, (void)i, (void)dg;
-    const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
+    const hn_lib_product c = product_of(r, p);
     const hn_value *b = hn_in(r->root, 1);
-    const size_t size = (size_t)hn_dtype_bits(b->type.dtype) / 8;
-    const int64_t lines = c.m.trans_b ? 1 : c.m.k, wide = c.m.trans_b ? c.m.k : 1;
-    const size_t line = (size_t)(c.fill_from * wide) * size, filled = (size_t)(c.m.n * wide) * size;
-    const uint8_t *src = r->data[hn_region_operand(r, b)]->at;
-    uint8_t *at = dst;
-    for (int64_t k = 0; k < lines; k++, at += filled, src += line) {
-        memcpy(at, src, line);
-        memset(at + line, 0, filled - line);
-    }
+    (c.exchange ? pack_exchanged : pack_filled)(&c, (size_t)hn_dtype_bits(b->type.dtype) / 8, r->data[hn_region_operand(r, b)]->at, dst);
     return HONE_OK;
 }
 
-/* Matrix units: at half the dtype's rate over the f32 rate that targets state; tiles of 128 x 128 keep multiprocessors busy. Proposals
+/* Turns are launches, and each fills the card with fewer tiles.
+ * Matrix units: at half the dtype's rate over the f32 rate that targets state; tiles of 128 x 128 keep multiprocessors busy. Proposals
  * come best first: the next one is taken for a tenth slower, so that all of them do not crowd others out of a race. */
 static double product_cost(const hn_region *r, const hn_target *t, const int64_t *p, double speed)
 {
     enum { TILE = 128, ODD_LINES = 3 /* times as slow */ };
-    const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
-    const bool odd = c.m.n % line_elems(r) != 0;
+    const hn_lib_product c = product_of(r, p);
+    const bool odd = c.m.n % hn_lib_line_elems(r) != 0 && !c.m.turns;
     const hn_value *y = r->root->out[0];
     const double launch = 1000.0 * t->n_core; /* of the kernel behind the call: what others do in theirs */
-    const double tiles = ceil((double)c.m.m / TILE) * ceil((double)c.m.n / TILE) * (double)c.m.groups;
+    const double tiles = ceil((double)(c.m.m / HN_MAX(c.m.turns, 1)) / TILE) * ceil((double)c.m.n / TILE) * (double)c.m.groups;
     const double rate = t->peak_gflops * speed * fmin(1, tiles / t->n_core);
     const double elems = (double)hn_dtype_bytes(y->type.dtype, hn_lib_elems(y));
     hn_work w;
     hn_region_work(r, &w);
     const double call = fmax((odd ? ODD_LINES : 1) * w.flops / rate, w.bytes / (t->bandwidth_gbs * 0.7));
-    const double rest = c.f.whole ? 0 : 2 * elems / (t->bandwidth_gbs * 0.7) + launch;
+    const double rest = c.f.whole ? (double)c.m.turns * launch : 2 * elems / (t->bandwidth_gbs * 0.7) + launch;
     return call * (1 + 0.1 * (double)p[HN_LIB_ALGO]) + rest;
 }
 
@@ -353,13 +373,13 @@ double hn_lib_product_cost_tf32(const hn_region *r, const hn_target *t, const in
 
 static hone_status product_emit(const hn_region *r, const hn_target *t, const int64_t *p, uint32_t flags, hn_emission *ret, hn_diag *dg)
 {
-    const hn_lib_product c = product_of(r, p[HN_LIB_FILL]);
+    const hn_lib_product c = product_of(r, p);
     const hn_value *b = hn_in(r->root, 1);
+    const char *recipe = c.exchange ? "exchanged" : hn_arena_printf(ret->arena, "filled_%lld", (long long)c.m.n);
     hn_ref operand[] = { { HN_REF_IN, hn_region_operand(r, hn_in(r->root, 0)) }, { HN_REF_IN, hn_region_operand(r, b) } };
-    const hn_blob filled = { .operand = operand[1].index, .recipe = hn_arena_printf(ret->arena, "filled_%lld", (long long)c.m.n),
-                             .bytes = (size_t)hn_dtype_bytes(b->type.dtype, c.m.k * c.m.n) };
-    if (c.fill_from) {
-        if (!filled.recipe || !hn_vec_push(ret->arena, &ret->blobs, filled)) return HN_NOMEM(dg);
+    const hn_blob stored = { .operand = operand[1].index, .recipe = recipe, .bytes = (size_t)hn_dtype_bytes(b->type.dtype, c.m.k * c.m.n) };
+    if (c.fill_from || c.exchange) {
+        if (!recipe || !hn_vec_push(ret->arena, &ret->blobs, stored)) return HN_NOMEM(dg);
         operand[1] = (hn_ref){ HN_REF_BLOB, 0 };
     }
     const hn_libcall call = { .kind = HN_CALL_MATMUL, .library = HN_LIB_CUBLASLT, .rank = (uint32_t)p[HN_LIB_ALGO],

@@ -39,28 +39,35 @@ enum {
 };
 
 /**
- * The root's operands 0 and 1 multiplied.
- *
  * The library's quick kernels want lines of whole 16 bytes. Where n is none (50257 words, say) the call may compute more columns, of
- * a constant right operand that is filled up when building, and the kernel behind it leaves them out.
+ * a constant right operand that is filled up when building, and the kernel behind it leaves them out; or it may compute rows in turns:
+ * those that begin at the same place of 16 bytes have lines of whole 16 bytes, and columns that begin there as well.
  */
+typedef enum hn_lib_lines { HN_LIB_LINES_AS_THEY_ARE = 0, HN_LIB_LINES_FILLED = 1, HN_LIB_LINES_IN_TURNS = 2 } hn_lib_lines;
+
+/** The root's operands 0 and 1 multiplied. */
 typedef struct hn_lib_product {
     hn_libcall_matmul m;
     hn_lib_fused f;
     int64_t fill_from; /* columns that the result has; 0: all that the call computes */
+    bool exchange;     /* the right operand is stored with its axes exchanged when building */
 } hn_lib_product;
 
 bool hn_lib_product_type(hn_dtype t);
 /** What a tactic that rounds f32 to tf32 makes of the fit of the one that does not. */
 hn_fit hn_lib_fit_tf32(const hn_region *r, hn_fit fit);
-/** What the call for a matmul, or a convolution of one tap, multiplies and fuses. fill: lines are filled up. */
-hn_lib_product hn_lib_gemm_product(const hn_region *r, bool fill);
-hn_lib_product hn_lib_conv_product(const hn_region *r, bool fill);
+/** What the call for a matmul, or a convolution of one tap, multiplies and fuses; as they are where lines cannot be as asked. */
+hn_lib_product hn_lib_gemm_product(const hn_region *r, hn_lib_lines lines);
+hn_lib_product hn_lib_conv_product(const hn_region *r, hn_lib_lines lines);
+/** Elements of the result in 16 bytes. */
+int64_t hn_lib_line_elems(const hn_region *r);
+/** A constant matrix, which can be stored otherwise when building. */
+bool hn_lib_can_store(const hn_region *r, const hn_value *v);
 /** Compute more columns, if that helps and can be done. */
 bool hn_lib_fill_lines(const hn_region *r, hn_lib_product *c);
 /** Where parameters stand. */
-enum { HN_LIB_ALGO, HN_LIB_FILL };
-/** Slots of a tactic. Parameters: "algo", the place among the library's proposals; "fill" where lines can be filled up. */
+enum { HN_LIB_ALGO, HN_LIB_LINES };
+/** Slots of a tactic. Parameters: "algo", the place among the library's proposals; "lines" where there is more than one way. */
 void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret);
 double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p);
 hone_status hn_lib_product_pack(const hn_region *r, const hn_target *t, const int64_t *p, int i, void *dst, hn_diag *dg);
