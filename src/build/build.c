@@ -155,9 +155,9 @@ static hone_status expect_usual_extents(hn_job *b, hn_diag *dg)
     if (!value) return HN_NOMEM(dg);
     if (hn_input_extents(g, /* given= */ NULL, value, NULL) != HONE_OK) return HONE_OK; /* whoever runs it will say which extents there are */
     for (int i = 0; i < n; i++) {
-        hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
+        const hn_sym *s = hn_sym_get(g->syms, hn_sym_at(g->syms, i));
         const bool unbounded = s->kind == HN_SYM_INPUT && s->min <= 1 && s->max == INT64_MAX && s->opt == 1;
-        if (unbounded) s->opt = value[i];
+        if (unbounded) hn_sym_set_bounds(g->syms, hn_sym_at(g->syms, i), s->min, value[i], s->max);
     }
     return HONE_OK;
 }

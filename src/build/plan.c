@@ -176,11 +176,7 @@ static bool known_ahead(const hn_graph *root, const hn_symtab *t, hn_dim d)
 {
     if (hn_dim_is_const(d) || hn_dim_known(t, d, &(int64_t){ 0 })) return true;
     hn_dim x[3] = { 0 };
-    if (hn_dim_expr(t, d, x) == HN_EX_SYM) {
-        for (int i = 0; i < root->value_dims.n; i++)
-            if (root->value_dims.at[i].sym == d) return false;
-        return true;
-    }
+    if (hn_dim_expr(t, d, x) == HN_EX_SYM) return !hn_sym_definer(root, d);
     return known_ahead(root, t, x[0]) && known_ahead(root, t, x[1]) && known_ahead(root, t, x[2]);
 }
 

@@ -42,11 +42,8 @@ const char *hn_plan_origin(const hn_node *n)
 /* ---- values whose shape the run decides ---- */
 hn_dim hn_plan_own_symbol(const hn_planner *p, const hn_value *v, int axis)
 {
-    const hn_graph *root = p->b->g;
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == v && root->value_dims.at[i].elem == HN_DIM_OF_AXIS(axis))
-            return root->value_dims.at[i].sym;
-    return 0;
+    (void)p;
+    return hn_value_dim_find(v, HN_DIM_OF_AXIS(axis));
 }
 
 bool hn_plan_is_flexible(const hn_planner *p, const hn_value *v)

@@ -203,7 +203,6 @@ static hone_status loop_body(hn_planner *p, looping *l, hn_diag *dg)
 static void know_results(hn_planner *p, const looping *l)
 {
     const hn_node *n = l->n;
-    const hn_graph *root = p->b->g;
     for (int i = 0; i < l->n_carried; i++) {
         const carried *c = &l->carry[(l->cond_param ? 1 : 0) + i];
         p->buf[n->out[i]->id] = c->in;
@@ -217,8 +216,8 @@ static void know_results(hn_planner *p, const looping *l)
             const hn_dim own = hn_plan_own_symbol(p, l->scan[i].result, 1 + a);
             if (own) hn_plan_know(p, own, l->scan[i].dim[a]);
         }
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == n->out[n->n_out - 1]) hn_plan_know(p, root->value_dims.at[i].sym, l->iter);
+    HN_FOR_DIMS_OF_VALUE (d, n->out[n->n_out - 1])
+        hn_plan_know(p, d->sym, l->iter);
 }
 
 static hone_status begin(hn_planner *p, const looping *l, hn_diag *dg)

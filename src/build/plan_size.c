@@ -30,20 +30,18 @@ static hn_sop sop_of(hn_expr_op op)
 static uint32_t read_symbol(hn_planner *p, hn_dim d)
 {
     const hn_graph *root = p->b->g;
-    for (int i = 0; i < root->value_dims.n; i++) {
-        if (root->value_dims.at[i].sym != d) continue;
-        hn_value *v = root->value_dims.at[i].value;
-        const int elem = root->value_dims.at[i].elem;
-        hn_diag dg = { 0 };
-        if (elem < 0) { /* an extent of the value itself: known from what it became, or set where it is made */
-            const hn_dim now = -1 - elem < v->type.rank ? v->type.dim[-1 - elem] : d;
-            return now == d ? HN_NO : hn_plan_dim(p, now);
-        }
-        const uint32_t buf = hn_plan_value(p, v, &dg);
-        if (buf == HN_NO) return HN_NO;
-        return hn_pb_step_read(p->pb, buf, hn_pb_const(p->pb, elem), v->type.dtype);
+    const hn_value_dim *definer = hn_sym_definer(root, d);
+    if (!definer) return HN_NO;
+    hn_value *v = definer->value;
+    const int elem = definer->elem;
+    hn_diag dg = { 0 };
+    if (elem < 0) { /* an extent of the value itself: known from what it became, or set where it is made */
+        const hn_dim now = -1 - elem < v->type.rank ? v->type.dim[-1 - elem] : d;
+        return now == d ? HN_NO : hn_plan_dim(p, now);
     }
-    return HN_NO;
+    const uint32_t buf = hn_plan_value(p, v, &dg);
+    if (buf == HN_NO) return HN_NO;
+    return hn_pb_step_read(p->pb, buf, hn_pb_const(p->pb, elem), v->type.dtype);
 }
 
 static uint32_t make_dim(hn_planner *p, hn_dim d)
@@ -89,7 +87,7 @@ hn_dim hn_plan_translate(hn_symtab *to, const hn_symtab *from, hn_dim d)
     hn_dim x[3] = { 0 };
     if (hn_dim_known(from, d, &known)) return hn_dim_const(to, known);
     const hn_expr_op op = hn_dim_expr(from, d, x);
-    if (op == HN_EX_SYM) return hn_sym_find(to, hn_sym_get((hn_symtab *)(uintptr_t)from, d)->name);
+    if (op == HN_EX_SYM) return hn_sym_find(to, hn_sym_get(from, d)->name);
     const int n = op == HN_EX_SELECT ? 3 : 2;
     for (int i = 0; i < n; i++) x[i] = hn_plan_translate(to, from, x[i]);
     return rebuild(to, op, x);

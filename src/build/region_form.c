@@ -6,18 +6,9 @@
 #include <string.h>
 
 /* ---- cutting out ---- */
-/* Sizes that are read from a value while running read it too. */
-static bool defines_symbol(const hn_value *v)
-{
-    const hn_graph *root = v->graph->root;
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == v) return true;
-    return false;
-}
-
 static bool read_outside(const hn_group *group, const hn_value *v)
 {
-    if (defines_symbol(v)) return true;
+    if (hn_value_defines(v)) return true; /* sizes that are read from a value while running read it too */
     HN_FOR_USES (u, v) {
         bool inside = false;
         for (int i = 0; i < group->nodes.n && !inside; i++) inside = u->node == group->nodes.at[i];

@@ -95,7 +95,11 @@ hn_dim hn_sym_add(hn_symtab *t, const char *name, hn_sym_kind kind);
 hn_dim hn_sym_find(const hn_symtab *t, const char *name);
 int hn_sym_count(const hn_symtab *t);
 hn_dim hn_sym_at(const hn_symtab *t, int i); /* i-th symbol's handle */
-hn_sym *hn_sym_get(hn_symtab *t, hn_dim d);  /* NULL unless d is a plain symbol */
+const hn_sym *hn_sym_get(const hn_symtab *t, hn_dim d); /* NULL unless d is a plain symbol */
+int hn_sym_index(const hn_symtab *t, hn_dim d);         /* hn_sym_at the other way round; -1 unless d is a plain symbol */
+/** Changes a plain symbol's bounds; what is known of expressions over it is worked out anew. */
+void hn_sym_set_bounds(hn_symtab *t, hn_dim sym, int64_t min, int64_t opt, int64_t max);
+void hn_sym_set_kind(hn_symtab *t, hn_dim sym, hn_sym_kind kind);
 
 /**
  * Builders fold constants and canonicalise sums of products, so that (n+1)-1 == n and 2*n == n*2. What they build may be

@@ -9,7 +9,9 @@ hn_symtab *hn_symtab_new(hn_arena *a)
     if (!t) return NULL;
     t->arena = a;
     t->cache = HN_NEW(a, struct dim_cache);
-    return t->cache ? t : NULL;
+    if (!t->cache) return NULL;
+    t->cache->bounds_epoch = 1; /* nodes start with 0: nothing known yet */
+    return t;
 }
 
 /* ---- interning ---- */
@@ -68,17 +70,38 @@ hn_dim hn_dim_intern_(hn_symtab *t, int op, bool opaque, hn_dim a, hn_dim b, hn_
 }
 
 /* ---- symbols ---- */
+/* The bucket that holds the name, or the empty one where it would go. */
+static int32_t *name_bucket(const hn_symtab *t, const char *name)
+{
+    uint32_t h = (uint32_t)hn_hash64(name, strlen(name), 0) & (t->n_name_bucket - 1);
+    while (t->name_bucket[h] && strcmp(t->sym.at[t->name_bucket[h] - 1]->name, name) != 0)
+        h = (h + 1) & (t->n_name_bucket - 1);
+    return &t->name_bucket[h];
+}
+
+static bool rehash_names(hn_symtab *t)
+{
+    const uint32_t n = t->n_name_bucket ? 2 * t->n_name_bucket : 16;
+    int32_t *bucket = HN_NEW_N(t->arena, int32_t, n);
+    if (!bucket) return false;
+    t->name_bucket = bucket;
+    t->n_name_bucket = n;
+    for (int i = 0; i < t->sym.n; i++)
+        *name_bucket(t, t->sym.at[i]->name) = i + 1;
+    return true;
+}
+
 hn_dim hn_sym_find(const hn_symtab *t, const char *name)
 {
-    for (int i = 0; i < t->sym.n; i++)
-        if (strcmp(t->sym.at[i]->name, name) == 0) return t->sym_dim.at[i];
-    return 0;
+    const int32_t i = t->n_name_bucket ? *name_bucket(t, name) : 0;
+    return i ? t->sym_dim.at[i - 1] : 0;
 }
 
 hn_dim hn_sym_add(hn_symtab *t, const char *name, hn_sym_kind kind)
 {
     const hn_dim known = hn_sym_find(t, name);
     if (known) return known;
+    if ((uint32_t)t->sym.n * 2 >= t->n_name_bucket && !rehash_names(t)) return 0;
     hn_sym *s = HN_NEW(t->arena, hn_sym);
     if (!s) return 0;
     s->name = hn_arena_strdup(t->arena, name);
@@ -90,6 +113,7 @@ hn_dim hn_sym_add(hn_symtab *t, const char *name, hn_sym_kind kind)
     const hn_dim d = hn_dim_intern_(t, HN_EX_SYM, false, t->sym.n, 0, 0);
     if (!d || !s->name || !hn_vec_push(t->arena, &t->sym_dim, d) || !hn_vec_push(t->arena, &t->sym, s))
         return 0;
+    *name_bucket(t, s->name) = t->sym.n;
     return d;
 }
 
@@ -103,10 +127,29 @@ hn_dim hn_sym_at(const hn_symtab *t, int i)
     return i >= 0 && i < t->sym.n ? t->sym_dim.at[i] : 0;
 }
 
-hn_sym *hn_sym_get(hn_symtab *t, hn_dim d)
+int hn_sym_index(const hn_symtab *t, hn_dim d)
 {
-    if (d >= 0 || hn_dim_op_(t, d) != HN_EX_SYM) return NULL;
-    return t->sym.at[hn_dim_node_(t, d)->arg[0]];
+    return d < 0 && hn_dim_op_(t, d) == HN_EX_SYM ? (int)hn_dim_node_(t, d)->arg[0] : -1;
+}
+
+const hn_sym *hn_sym_get(const hn_symtab *t, hn_dim d)
+{
+    const int i = hn_sym_index(t, d);
+    return i < 0 ? NULL : t->sym.at[i];
+}
+
+void hn_sym_set_bounds(hn_symtab *t, hn_dim sym, int64_t min, int64_t opt, int64_t max)
+{
+    hn_sym *s = t->sym.at[hn_sym_index(t, sym)];
+    if (s->min != min || s->max != max) t->cache->bounds_epoch++;
+    s->min = min;
+    s->opt = opt;
+    s->max = max;
+}
+
+void hn_sym_set_kind(hn_symtab *t, hn_dim sym, hn_sym_kind kind)
+{
+    t->sym.at[hn_sym_index(t, sym)]->kind = kind;
 }
 
 hn_dim hn_dim_const(hn_symtab *t, int64_t v)

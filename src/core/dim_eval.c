@@ -134,22 +134,8 @@ static struct range bounds_of(const hn_symtab *t, hn_dim d)
     return (struct range){ x->lo, x->hi };
 }
 
-/* Callers may change a symbol's bounds at any time: kept answers hold while a digest of all bounds does. */
-static void refresh_bounds(const hn_symtab *t)
-{
-    hn_digest now = { 0x9E3779B97F4A7C15u, (uint64_t)t->sym.n };
-    for (int i = 0; i < t->sym.n; i++) {
-        const int64_t pair[2] = { t->sym.at[i]->min, t->sym.at[i]->max };
-        now.lo = hn_hash64(pair, sizeof pair, now.lo);
-    }
-    if (t->cache->bounds_epoch && hn_digest_eq(now, t->cache->bounds_of)) return;
-    t->cache->bounds_of = now;
-    t->cache->bounds_epoch++;
-}
-
 void hn_dim_bounds(const hn_symtab *t, hn_dim d, int64_t *ret_lo, int64_t *ret_hi)
 {
-    if (d < 0) refresh_bounds(t);
     const struct range r = bounds_of(t, d);
     *ret_lo = r.lo;
     *ret_hi = r.hi;

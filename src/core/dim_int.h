@@ -31,8 +31,7 @@ struct dim_node {
 };
 
 struct dim_cache {
-    uint32_t bounds_epoch, eval_epoch, subst_epoch;
-    hn_digest bounds_of; /* the symbols' bounds that bounds_epoch stands for */
+    uint32_t bounds_epoch, eval_epoch, subst_epoch; /* bounds_epoch: one more whenever a symbol's bounds change */
 };
 
 struct hn_symtab {
@@ -42,6 +41,8 @@ struct hn_symtab {
     HN_VEC(hn_dim) sym_dim;
     int32_t *bucket; /* node index + 1; open addressing */
     uint32_t n_bucket;
+    int32_t *name_bucket; /* symbols by name: index + 1; open addressing */
+    uint32_t n_name_bucket;
     struct dim_cache *cache;
 };
 

@@ -50,11 +50,9 @@ static hone_status value_dim_of(const hn_value *v, const hn_cell *c, int elem, i
 
 hone_status hn_run_bind(hn_run *r, const hn_value *v, const hn_cell *c, hn_diag *dg)
 {
-    if (!r->has_dims[v->id]) return HONE_OK;
-    for (int i = 0; i < r->root->value_dims.n; i++) {
-        const struct hn_value_dim *d = &r->root->value_dims.at[i];
+    HN_FOR_DIMS_OF_VALUE (d, v) {
         const int k = sym_index(r, d->sym);
-        if (d->value != v || k < 0) continue;
+        if (k < 0) continue;
         HN_TRY(value_dim_of(v, c, d->elem, &r->sym[k], dg));
         r->bound[k] = true;
     }

@@ -23,7 +23,6 @@ typedef struct hn_run {
     uint32_t n_slot;
     uint32_t *free_head; /* by node id: 1 + id of the first value to free after it; 0: none */
     uint32_t *free_next; /* by value id */
-    uint8_t *has_dims;   /* by value id: defines a symbol */
     int64_t *sym;        /* value of each symbol, in table order */
     bool *bound;
     int n_sym;

@@ -101,13 +101,10 @@ static hone_status run_init(hn_run *r, const hn_graph *root, const hn_eval_opts 
     r->slot = HN_NEW_N(r->arena, hn_cell *, n);
     r->free_head = HN_NEW_N(r->arena, uint32_t, n);
     r->free_next = HN_NEW_N(r->arena, uint32_t, n);
-    r->has_dims = HN_NEW_N(r->arena, uint8_t, n);
     r->sym = HN_NEW_N(r->arena, int64_t, r->n_sym + 1);
     r->bound = HN_NEW_N(r->arena, bool, r->n_sym + 1);
-    if (!r->slot || !r->free_head || !r->free_next || !r->has_dims || !r->sym || !r->bound)
+    if (!r->slot || !r->free_head || !r->free_next || !r->sym || !r->bound)
         return HN_NOMEM(dg);
-    for (int i = 0; i < root->value_dims.n; i++)
-        r->has_dims[root->value_dims.at[i].value->id] = 1;
     return index_symbols(r, dg);
 }
 

@@ -40,7 +40,8 @@ bool hn_im_inline(hn_im_call *c, const Onnx__GraphProto *p, const char *label, i
 {
     hn_im_scope *s = hn_im_scope_new(c->m, c->scope, c->b->g, join(c->m, c->path, label));
     hn_value **all = HN_NEW_N(c->m->scratch, hn_value *, p->n_output + 1);
-    if (!s || !all) {
+    if (s) s->place = hn_im_place(c, label);
+    if (!s || !s->place || !all) {
         HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
         return false;
     }
@@ -57,7 +58,8 @@ hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret)
 {
     hn_graph *g = hn_subgraph_new(c->b->g, label);
     hn_im_scope *s = g ? hn_im_scope_new(c->m, c->scope, g, join(c->m, c->path, label)) : NULL;
-    if (!s) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
+    if (s) s->place = hn_im_place(c, label);
+    if (!s || !s->place) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     ret->g = g;
     ret->scope = s;
     hn_builder_init(&ret->b, g, c->dg);
@@ -67,6 +69,15 @@ hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret)
     ret->c.b = &ret->b;
     ret->c.scope = s;
     return HONE_OK;
+}
+
+void hn_im_body_drop(hn_graph *g)
+{
+    for (hn_node *n = g->last; n; n = n->prev) {
+        for (int i = 0; i < n->n_in; i++) hn_set_in(n, i, NULL);
+        for (int i = 0; i < n->n_body; i++)
+            if (n->body[i]) hn_im_body_drop(n->body[i]);
+    }
 }
 
 bool hn_im_body_run(hn_im_body *body, const Onnx__GraphProto *p, int n_in, hn_value *const *in,

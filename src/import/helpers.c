@@ -175,6 +175,16 @@ bool hn_im_dim_neg(hn_im_call *c, hn_dim d)
     return hi < 0;
 }
 
+static bool is_input_symbol(void *user, hn_dim sym)
+{
+    return hn_sym_get(user, sym)->kind == HN_SYM_INPUT;
+}
+
+bool hn_im_dim_of_inputs(hn_im_call *c, hn_dim d)
+{
+    return hn_dim_each_sym(hn_im_syms(c), d, is_input_symbol, hn_im_syms(c));
+}
+
 static bool elem_of(hn_im_call *c, hn_value *v, int64_t i, int depth, hn_dim *ret);
 
 static bool concat_elem(hn_im_call *c, const hn_node *n, int64_t i, int depth, hn_dim *ret)

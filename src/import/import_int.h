@@ -52,6 +52,7 @@ typedef struct hn_im_scope {
     hn_graph *g;            /* where nodes go */
     hn_im_map names;
     const char *path; /* import path of the body's owner, "" at the top */
+    const char *place; /* where the body stands in the file: the same each time that it is read */
     const hn_im_frame *frame;
     int depth;
 } hn_im_scope;
@@ -69,6 +70,8 @@ typedef struct hn_im {
     bool stop;     /* out of memory or past a limit: nothing more is worth saying */
     bool read_bad; /* a name was read whose producer failed, since somebody last asked */
     int base_fd;   /* folder of the model, -1: no external data */
+    hn_im_map loops;        /* by place: what a loop's body was found to change */
+    hn_im_map of_two_ranks; /* by place: Ifs whose branches yield different ranks */
 } hn_im;
 
 /** Count and keep a problem; clears dg. */
@@ -89,6 +92,7 @@ typedef struct hn_im_call {
     hn_value **out; /* to fill, one per output of the node */
     int n_out;
     const char *path;   /* import path */
+    size_t index;       /* of the node in its graph in the file */
     uint64_t attr_seen; /* bit per attribute index below 64 */
     hn_diag attr_dg;    /* first bad attribute */
 } hn_im_call;
@@ -181,6 +185,11 @@ hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret);
  * as many as p has. */
 bool hn_im_body_run(hn_im_body *body, const Onnx__GraphProto *p, int n_in, hn_value *const *in,
                     hn_value **out);
+/** What a body read, bodies within it included, counts it as a reader no more. */
+void hn_im_body_drop(hn_graph *g);
+/** A name for what belongs to the call's node, the same each time that the node is read: bodies are read again when an extent
+ *  turns out to change. NULL when out of memory. */
+const char *hn_im_place(const hn_im_call *c, const char *label);
 /** Outputs of a body must be its own values: outer ones and doubles get an identity. */
 void hn_im_body_output(hn_im_body *body, hn_value *v, const char *name);
 /** The type a value-info declares. */
@@ -226,6 +235,9 @@ hn_dim hn_im_dim(hn_im_call *c, hn_value *v, int i);
 /** Is the dim known to be >= 0 / < 0 whatever the symbols? */
 bool hn_im_dim_nonneg(hn_im_call *c, hn_dim d);
 bool hn_im_dim_neg(hn_im_call *c, hn_dim d);
+
+/** Does the dim follow from the inputs' extents alone? */
+bool hn_im_dim_of_inputs(hn_im_call *c, hn_dim d);
 
 /** Element i of an integer tensor as a dim where it follows from constants and contents. */
 bool hn_im_known_dim(hn_im_call *c, hn_value *v, int i, hn_dim *ret);

@@ -158,16 +158,14 @@ static hone_status apply_bounds(hn_im *m, const hn_import_profile *p, const char
                         "axis %d of \"%s\" is %" PRId64 ", outside the profile's %" PRId64 " to %" PRId64, i,
                         name, *d, lo, hi);
     }
-    hn_sym *s = hn_sym_get(m->root->syms, *d);
+    const hn_sym *s = hn_sym_get(m->root->syms, *d);
     if (!s) return HONE_OK;
     const bool fresh = s->min <= 1 && s->max == INT64_MAX;
     if (!fresh && (s->min != lo || s->max != hi))
         return HN_RAISE(dg, HONE_E_INVALID,
                         "profiles bound \"%s\" to %" PRId64 "..%" PRId64 " and to %" PRId64 "..%" PRId64,
                         s->name, s->min, s->max, lo, hi);
-    s->min = lo;
-    s->opt = opt;
-    s->max = hi;
+    hn_sym_set_bounds(m->root->syms, *d, lo, opt, hi);
     return HONE_OK;
 }
 

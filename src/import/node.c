@@ -96,6 +96,11 @@ static hone_status check_attrs(hn_im_call *c)
     return HONE_OK;
 }
 
+const char *hn_im_place(const hn_im_call *c, const char *label)
+{
+    return hn_arena_printf(c->m->scratch, "%s/%zu%s", c->scope->place, c->index, label);
+}
+
 /* ---- functions of the model's own ---- */
 
 static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
@@ -116,6 +121,8 @@ static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
     for (const hn_im_frame *up = c->scope->frame; up; up = up->up)
         if (up->fn == f) return HN_RAISE(c->dg, HONE_E_MODEL, "the function calls itself");
     s->frame = frame;
+    s->place = hn_im_place(c, "function");
+    if (!s->place) return HN_NOMEM(c->dg);
     s->depth = c->scope->depth + 1;
     if (s->depth > HN_IM_MAX_SCOPES)
         return HN_RAISE(c->dg, HONE_E_LIMIT, "functions call each other deeper than %d levels",
@@ -283,7 +290,7 @@ void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index
     hn_diag dg = { 0 };
     hn_builder b;
     const char *why = "the node has no op type";
-    hn_im_call c = { .m = m, .scope = s, .p = p, .b = &b, .dg = &dg };
+    hn_im_call c = { .m = m, .scope = s, .p = p, .b = &b, .dg = &dg, .index = index };
     const Onnx__FunctionProto *f = p->op_type ? function_of(m, p) : NULL;
 
     c.path = node_path(m, s, p, index);

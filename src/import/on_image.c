@@ -480,7 +480,9 @@ hone_status hn_im_on_image_decoder(hn_im_call *c)
     hn_value *size = hn_b1(c->b, HN_OP_image_size, c->in[0], HN_NO_ATTRS);
     if (!size) return c->b->status;
     hn_dim dim[3] = { hn_im_dim(c, size, 0), hn_im_dim(c, size, 1), order == 2 ? 1 : 3 };
-    for (int i = 0; i < 2; i++)
-        if (hn_sym_get(hn_im_syms(c), dim[i])) hn_sym_get(hn_im_syms(c), dim[i])->min = 1;
+    for (int i = 0; i < 2; i++) {
+        const hn_sym *s = hn_sym_get(hn_im_syms(c), dim[i]);
+        if (s) hn_sym_set_bounds(hn_im_syms(c), dim[i], 1, s->opt, s->max);
+    }
     return hn_im_ret(c, hn_b1(c->b, HN_OP_image_decode, c->in[0], HN_ATTRS_ARG(HN_A_I("order", order), HN_A_DIMS("dim", 3, dim))));
 }

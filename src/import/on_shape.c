@@ -408,11 +408,14 @@ static void slice_running(hn_im_call *c, hn_value *start, hn_value *end, int64_t
     if (c->b->status != HONE_OK) return;
     *ret_start = hn_im_dim(c, start, 0);
     *ret_len = hn_im_dim(c, span, 0);
+    hn_symtab *syms = hn_im_syms(c);
     int64_t lo, hi;
-    hn_dim_bounds(hn_im_syms(c), d, &lo, &hi);
-    hn_sym *s = hn_sym_get(hn_im_syms(c), *ret_start), *l = hn_sym_get(hn_im_syms(c), *ret_len);
-    if (s && hi < s->max) s->max = hi;
-    if (l && hi < l->max) l->max = hi;
+    hn_dim_bounds(syms, d, &lo, &hi);
+    for (int i = 0; i < 2; i++) {
+        const hn_dim sym = i ? *ret_len : *ret_start;
+        const hn_sym *s = hn_sym_get(syms, sym);
+        if (s && hi < s->max) hn_sym_set_bounds(syms, sym, s->min, s->opt, hi);
+    }
 }
 
 typedef struct slice_args {

@@ -10,6 +10,7 @@ hn_im_scope *hn_im_scope_new(hn_im *m, hn_im_scope *up, hn_graph *g, const char 
     s->up = up;
     s->g = g;
     s->path = path;
+    s->place = "";
     s->frame = up ? up->frame : NULL;
     s->depth = up ? up->depth + 1 : 0;
     return s;

@@ -210,11 +210,9 @@ void hn_copy_value_dims(hn_copier *c)
 {
     const int n = c->from->value_dims.n;
     for (int i = 0; i < n; i++) {
-        const struct hn_value_dim d = c->from->value_dims.at[i];
+        const hn_value_dim d = c->from->value_dims.at[i];
         if (d.value->id >= c->n_map || !c->map[d.value->id]) continue;
-        const struct hn_value_dim to = {
-            .sym = hn_copy_dim(c, d.sym), .value = c->map[d.value->id], .elem = d.elem};
-        if (!hn_vec_push(c->to->arena, &c->to->value_dims, to)) c->oom = true;
+        if (!hn_value_dim_add(c->to, hn_copy_dim(c, d.sym), c->map[d.value->id], d.elem)) c->oom = true;
     }
 }
 
@@ -223,18 +221,10 @@ void hn_copy_value_dims(hn_copier *c)
 static hn_dim twin_symbol(hn_graph *root, hn_dim sym)
 {
     const hn_sym *s = hn_sym_get(root->syms, sym);
-    for (int k = 1;; k++) {
-        const char *name = hn_arena_printf(root->arena, "%s_%d", s->name, k);
-        if (!name) return 0;
-        if (hn_sym_find(root->syms, name)) continue;
-        const hn_dim d = hn_sym_add(root->syms, name, s->kind);
-        hn_sym *t = hn_sym_get(root->syms, d);
-        if (!t) return 0;
-        t->min = s->min;
-        t->opt = s->opt;
-        t->max = s->max;
-        return d;
-    }
+    const char *name = hn_sym_fresh_name(root->syms, root->arena, s->name);
+    const hn_dim d = name ? hn_sym_add(root->syms, name, s->kind) : 0;
+    if (d) hn_sym_set_bounds(root->syms, d, s->min, s->opt, s->max);
+    return d;
 }
 
 /* Two bodies that bind one symbol would disagree, so the copy gets symbols of its own. */
@@ -243,7 +233,7 @@ static bool plan_symbols(hn_copier *c, const hn_graph *src)
     hn_graph *root = c->to;
     const int n = hn_sym_count(root->syms);
     for (int i = 0; i < root->value_dims.n; i++) {
-        const struct hn_value_dim d = root->value_dims.at[i];
+        const hn_value_dim d = root->value_dims.at[i];
         if (!hn_graph_encloses(src, d.value->graph)) continue;
         if (!c->sub) {
             c->sub = HN_NEW_N(root->arena, hn_dim, n + root->value_dims.n + 1);
@@ -251,8 +241,7 @@ static bool plan_symbols(hn_copier *c, const hn_graph *src)
             for (int k = 0; k < n; k++)
                 c->sub[k] = hn_sym_at(root->syms, k);
         }
-        for (int k = 0; k < n; k++)
-            if (hn_sym_at(root->syms, k) == d.sym) c->sub[k] = twin_symbol(root, d.sym);
+        c->sub[hn_sym_index(root->syms, d.sym)] = twin_symbol(root, d.sym);
     }
     for (int k = n; c->sub && k < hn_sym_count(root->syms); k++)
         c->sub[k] = hn_sym_at(root->syms, k);

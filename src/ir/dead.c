@@ -29,10 +29,8 @@ static void mark_node(sweep *s, hn_node *n)
 static bool mark_symbol(void *user, hn_dim sym)
 {
     sweep *s = user;
-    for (int i = 0; i < s->root->value_dims.n; i++) {
-        const struct hn_value_dim *d = &s->root->value_dims.at[i];
-        if (d->sym == sym && d->value->def) mark_node(s, d->value->def);
-    }
+    HN_FOR_DIMS_OF_SYM (d, s->root, sym)
+        if (d->value->def) mark_node(s, d->value->def);
     return true;
 }
 
@@ -134,15 +132,6 @@ static void drop_unread_consts(hn_graph *g)
             if (node->body[i]) drop_unread_consts(node->body[i]);
 }
 
-/* Symbols whose definer is gone are forgotten; nothing alive mentions them. */
-static void drop_dead_symbols(hn_graph *root)
-{
-    int n = 0;
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (hn_value_is_live(root->value_dims.at[i].value)) root->value_dims.at[n++] = root->value_dims.at[i];
-    root->value_dims.n = n;
-}
-
 /* A body of a dead node goes with it, at once, when the graph around it is swept. */
 static bool in_living(const sweep *s, const hn_graph *g)
 {
@@ -161,7 +150,7 @@ int hn_sweep_dead(hn_graph *g)
     if (s.alive && !s.oom) {
         if (in_living(&s, g)) n_gone = remove_dead(&s, g);
         drop_unread_consts(g);
-        drop_dead_symbols(g->root);
+        hn_value_dims_sweep(g->root); /* nothing alive mentions their symbols */
     }
     hn_arena_destroy(s.arena);
     return n_gone;

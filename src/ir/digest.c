@@ -37,9 +37,8 @@ static int64_t number_symbol(digester *d, hn_dim sym)
     hn_hasher_i64(&d->h, s->min);
     hn_hasher_i64(&d->h, s->opt);
     hn_hasher_i64(&d->h, s->max);
-    for (int i = 0; i < d->root->value_dims.n && s->kind == HN_SYM_VALUE; i++) {
-        const struct hn_value_dim *v = &d->root->value_dims.at[i];
-        if (v->sym != sym) continue;
+    if (s->kind != HN_SYM_VALUE) return *n;
+    HN_FOR_DIMS_OF_SYM (v, d->root, sym) {
         hn_hasher_i64(&d->h, d->number[v->value->id]);
         hn_hasher_i64(&d->h, v->elem);
     }

@@ -96,9 +96,9 @@ static void settle_symbols(extraction *x)
 {
     const hn_graph *from = x->c.from;
     for (int i = 0; i < from->value_dims.n; i++) {
-        const struct hn_value_dim *d = &from->value_dims.at[i];
-        hn_sym *s = hn_sym_get(x->to->syms, hn_sym_find(x->to->syms, hn_sym_name(from->syms, d->sym)));
-        if (s && !x->c.map[d->value->id]) s->kind = HN_SYM_INPUT;
+        const hn_value_dim *d = &from->value_dims.at[i];
+        const hn_dim s = hn_sym_find(x->to->syms, hn_sym_name(from->syms, d->sym));
+        if (s && !x->c.map[d->value->id]) hn_sym_set_kind(x->to->syms, s, HN_SYM_INPUT);
     }
 }
 

@@ -109,8 +109,7 @@ static void bind_pending(hn_graph *root, hn_value *v)
 {
     for (int i = 0; i < root->pending.n; i++) {
         const struct hn_pending_dim *p = &root->pending.at[i];
-        const struct hn_value_dim item = {.sym = p->sym, .value = v, .elem = p->elem};
-        if (strcmp(p->name, v->name) == 0) (void)hn_vec_push(root->arena, &root->value_dims, item);
+        if (strcmp(p->name, v->name) == 0) (void)hn_value_dim_add(root, p->sym, v, p->elem);
     }
 }
 
@@ -257,22 +256,17 @@ static hn_dim add_value_symbol(hn_graph *root, const hn_value *v, int elem)
     for (char *s = word; *s; s++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *s)) *s = '_';
     const char *name = hn_arena_printf(root->arena, "%s%s", *word >= '0' && *word <= '9' ? "v" : "", word);
-    for (int k = 1; name && hn_sym_find(root->syms, name); k++)
-        name = hn_arena_printf(root->arena, "v%s_%d", word, k);
+    if (name && hn_sym_find(root->syms, name)) name = hn_sym_fresh_name(root->syms, root->arena, hn_arena_printf(root->arena, "v%s", word));
     return name ? hn_sym_add(root->syms, name, HN_SYM_VALUE) : 0;
 }
 
 hn_dim hn_graph_value_dim(hn_graph *g, hn_value *v, int elem)
 {
     hn_graph *root = g->root;
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == v && root->value_dims.at[i].elem == elem)
-            return root->value_dims.at[i].sym;
-
+    const hn_dim known = hn_value_dim_find(v, elem);
+    if (known) return known;
     const hn_dim d = add_value_symbol(root, v, elem);
-    if (d == 0) return 0;
-    const struct hn_value_dim item = {.sym = d, .value = v, .elem = elem};
-    return hn_vec_push(root->arena, &root->value_dims, item) ? d : 0;
+    return d && hn_value_dim_add(root, d, v, elem) ? d : 0;
 }
 
 int hn_graph_count_nodes(const hn_graph *g)

@@ -46,6 +46,14 @@ typedef struct hn_attr {
     };
 } hn_attr;
 
+/** Which element of which int64 value (elem HN_DIM_OF_AXIS: which extent) defines a symbol that is bound while running. */
+typedef struct hn_value_dim {
+    hn_dim sym;
+    hn_value *value;
+    int elem;
+    int next_of_value, next_of_sym; /* further entries of the same value and symbol: index + 1, rising; 0: no more */
+} hn_value_dim;
+
 /* ---- values ---- */
 typedef enum hn_vkind { HN_TENSOR, HN_SEQUENCE, HN_OPTIONAL } hn_vkind;
 
@@ -72,6 +80,7 @@ struct hn_value {
     int n_content;
     hn_use *uses;       /* list of readers, subgraph readers included */
     int n_uses;         /* graph outputs count as uses */
+    int dims;           /* first of the root's value_dims that this value defines + 1; 0: it defines none */
 };
 
 struct hn_use {
@@ -114,7 +123,8 @@ struct hn_graph {
     uint32_t next_id;  /* root only */
     struct hn_names *names; /* root only: name to value */
     /** For each HN_SYM_VALUE symbol: which element of which int64 value defines it (HN_DIM_OF_AXIS: which extent). Root only. */
-    HN_VEC(struct hn_value_dim { hn_dim sym; hn_value *value; int elem; }) value_dims;
+    HN_VEC(hn_value_dim) value_dims;
+    HN_VEC(int) sym_dims; /* by symbol: its first entry there + 1. Root only. */
     /** While a text is read: definers of symbols whose values are still to come, by name. Root only. */
     HN_VEC(struct hn_pending_dim { hn_dim sym; const char *name; int elem; }) pending;
 };
@@ -143,6 +153,21 @@ hn_value *hn_graph_const(hn_graph *g, const char *name, const hn_tdesc *type, co
 #define HN_DIM_OF_AXIS(axis) (-1 - (axis))
 /** A fresh symbol bound while running to element `elem` of int64 value v; the same pair gives the same symbol. */
 hn_dim hn_graph_value_dim(hn_graph *g, hn_value *v, int elem);
+/** The same where there is one already, else 0. */
+hn_dim hn_value_dim_find(const hn_value *v, int elem);
+/** Does a symbol's value come from this one? */
+bool hn_value_defines(const hn_value *v);
+/** What defines a symbol; NULL: nothing does (inputs' extents). */
+const hn_value_dim *hn_sym_definer(const hn_graph *root, hn_dim sym);
+/** Makes one more definer known. False when out of memory. */
+bool hn_value_dim_add(hn_graph *root, hn_dim sym, hn_value *v, int elem);
+/** Entry of root->value_dims by index + 1, NULL for 0. */
+const hn_value_dim *hn_value_dim_at(const hn_graph *root, int i);
+#define HN_FOR_DIMS_OF_VALUE(d, v)                                                                           \
+    for (const hn_value_dim *d = hn_value_dim_at((v)->graph->root, (v)->dims); d;                            \
+         d = hn_value_dim_at(d->value->graph->root, d->next_of_value))
+#define HN_FOR_DIMS_OF_SYM(d, root, sym)                                                                     \
+    for (const hn_value_dim *d = hn_sym_definer((root), (sym)); d; d = hn_value_dim_at((root), d->next_of_sym))
 /** The value of that name in g, its subgraphs or its parents; NULL when there is none. */
 hn_value *hn_graph_find(const hn_graph *g, const char *name);
 /** Name a value; a name already taken gets a suffix. The text is copied. */

@@ -15,6 +15,11 @@ hn_value *hn_value_new(hn_graph *g, const char *name, const char *stem);
 /** Swap the names of two values of one root. */
 void hn_value_swap_names(hn_value *a, hn_value *b);
 
+/** What v defines is defined by w from here on. */
+void hn_value_dims_move(hn_value *v, hn_value *w);
+/** Forgets definers whose values are gone. */
+void hn_value_dims_sweep(hn_graph *root);
+
 /** Use lists. */
 void hn_use_link(hn_use *u, hn_value *v);
 void hn_use_drop(hn_use *u);
@@ -45,6 +50,8 @@ const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, c
 
 /** An expression from its operator and operands (hn_dim_expr the other way round). */
 hn_dim hn_dim_make(hn_symtab *to, hn_expr_op op, const hn_dim x[3]);
+/** "STEM_K" that no symbol has; NULL when out of memory. */
+const char *hn_sym_fresh_name(const hn_symtab *t, hn_arena *a, const char *stem);
 /** The name of a plain symbol. */
 const char *hn_sym_name(const hn_symtab *t, hn_dim sym);
 /** Add from's symbols to an empty table, in order, bounds included. */

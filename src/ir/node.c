@@ -390,18 +390,11 @@ static void move_uses(hn_value *v, hn_value *w)
     }
 }
 
-static void move_symbols(hn_value *v, hn_value *w)
-{
-    hn_graph *root = v->graph->root;
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == v) root->value_dims.at[i].value = w;
-}
-
 void hn_replace(hn_builder *b, hn_value *v, hn_value *w)
 {
     if (b->status != HONE_OK || !v || !w || v == w) return;
     move_uses(v, w);
-    move_symbols(v, w);
+    hn_value_dims_move(v, w);
     if (w->def && v->def)
         w->def->origin = hn_origin_union(w->graph->arena, w->def->origin, w->def->n_origin, v->def->origin,
                                          v->def->n_origin, &w->def->n_origin);

@@ -103,7 +103,7 @@ static hone_status bound(hn_parser *p, int64_t *ret)
     return hn_lex_integer(p, ret);
 }
 
-static hone_status bounds(hn_parser *p, hn_sym *s)
+static hone_status bounds(hn_parser *p, hn_dim sym)
 {
     const char *start = p->at;
     int64_t min, opt, max;
@@ -113,11 +113,9 @@ static hone_status bounds(hn_parser *p, hn_sym *s)
     HN_TRY(hn_lex_expect(p, ','));
     HN_TRY(bound(p, &max));
     HN_TRY(hn_lex_expect(p, ']'));
-    if (min > opt || opt > max || (s->kind == HN_SYM_INPUT && min < 0))
+    if (min > opt || opt > max || (hn_sym_get(p->g->syms, sym)->kind == HN_SYM_INPUT && min < 0))
         return hn_lex_fail(p, start, "bounds are minimum, usual and maximum, in this order");
-    s->min = min;
-    s->opt = opt;
-    s->max = max;
+    hn_sym_set_bounds(p->g->syms, sym, min, opt, max);
     return HONE_OK;
 }
 
@@ -137,8 +135,7 @@ static hone_status definer(hn_parser *p, hn_dim sym)
     d.name = hn_arena_strdup(p->arena, value);
     if (!d.name || !hn_vec_push(p->arena, &p->g->root->pending, d)) return HN_NOMEM(p->dg);
     hn_value *v = hn_graph_find(p->g, value); /* values made before the symbol is declared will not ask for it */
-    const struct hn_value_dim item = { .sym = sym, .value = v, .elem = d.elem };
-    return !v || hn_vec_push(p->arena, &p->g->root->value_dims, item) ? HONE_OK : HN_NOMEM(p->dg);
+    return !v || hn_value_dim_add(p->g->root, sym, v, d.elem) ? HONE_OK : HN_NOMEM(p->dg);
 }
 
 static hone_status symbol(hn_parser *p)
@@ -149,10 +146,9 @@ static hone_status symbol(hn_parser *p)
     if (hn_sym_find(p->g->syms, word)) return hn_lex_fail(p, start, "symbol \"%s\" is already there", word);
     const bool by_value = hn_lex_take(p, '=');
     const hn_dim d = hn_sym_add(p->g->syms, word, by_value ? HN_SYM_VALUE : HN_SYM_INPUT);
-    hn_sym *s = hn_sym_get(p->g->syms, d);
-    if (!s) return HN_NOMEM(p->dg);
+    if (!d) return HN_NOMEM(p->dg);
     if (by_value && !hn_lex_take_word(p, "_")) HN_TRY(definer(p, d));
-    return hn_lex_take(p, '[') ? bounds(p, s) : HONE_OK;
+    return hn_lex_take(p, '[') ? bounds(p, d) : HONE_OK;
 }
 
 /* ---- inputs and constants ---- */

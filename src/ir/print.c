@@ -77,18 +77,17 @@ static void print_bounds(hn_str *out, const hn_sym *s)
     hn_str_add(out, "]");
 }
 
-static const struct hn_value_dim *definer(const hn_graph *root, hn_dim sym)
+static const hn_value_dim *definer(const hn_graph *root, hn_dim sym)
 {
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].sym == sym && hn_value_is_live(root->value_dims.at[i].value))
-            return &root->value_dims.at[i];
+    HN_FOR_DIMS_OF_SYM (d, root, sym)
+        if (hn_value_is_live(d->value)) return d;
     return NULL;
 }
 
 static void print_symbol(const printer *p, hn_dim sym)
 {
     const hn_sym *s = hn_sym_get(p->root->syms, sym);
-    const struct hn_value_dim *d = s->kind == HN_SYM_VALUE ? definer(p->root, sym) : NULL;
+    const hn_value_dim *d = s->kind == HN_SYM_VALUE ? definer(p->root, sym) : NULL;
     const bool any = strcmp(s->name, HN_SYM_ANY) == 0;
     if (s->kind == HN_SYM_VALUE && !d && !any) return; /* its definer is gone, and so is what it bounded */
     hn_str_add(p->out, "sym ");

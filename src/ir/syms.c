@@ -33,6 +33,7 @@ bool hn_dim_each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *user, hn_dim
     uint64_t near[SEEN_WORDS];
     sym_walk w = {.t = t, .fn = fn, .user = user, .seen = near};
     if (d >= 0) return true;
+    if (hn_sym_index(t, d) >= 0) return fn(user, d);
     const int64_t n = -d / 64 + 1; /* operands have handles nearer to zero than what they make up */
     if (n > SEEN_WORDS)
         w.seen = calloc((size_t)n, sizeof *w.seen);
@@ -46,7 +47,16 @@ bool hn_dim_each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *user, hn_dim
 
 const char *hn_sym_name(const hn_symtab *t, hn_dim sym)
 {
-    return hn_sym_get((hn_symtab *)(uintptr_t)t, sym)->name; /* asked for the name alone: nothing changes */
+    return hn_sym_get(t, sym)->name;
+}
+
+/* After two low numbers those from the count of symbols on: few of them are taken however many symbols share a stem. */
+const char *hn_sym_fresh_name(const hn_symtab *t, hn_arena *a, const char *stem)
+{
+    const char *name = stem ? hn_arena_printf(a, "%s_1", stem) : NULL;
+    for (int k = 2; name && hn_sym_find(t, name); k = k == 2 ? HN_MAX(3, hn_sym_count(t)) : k + 1)
+        name = hn_arena_printf(a, "%s_%d", stem, k);
+    return name;
 }
 
 /* Rebuilding by the builders keeps the result canonical in the new table. */
@@ -80,12 +90,10 @@ hn_dim hn_dim_make(hn_symtab *to, hn_expr_op op, const hn_dim x[3])
 bool hn_syms_copy(const hn_symtab *from, hn_symtab *to)
 {
     for (int i = 0; i < hn_sym_count(from); i++) {
-        const hn_sym *s = hn_sym_get((hn_symtab *)(uintptr_t)from, hn_sym_at(from, i));
-        hn_sym *r = hn_sym_get(to, hn_sym_add(to, s->name, s->kind));
-        if (!r) return false;
-        r->min = s->min;
-        r->opt = s->opt;
-        r->max = s->max;
+        const hn_sym *s = hn_sym_get(from, hn_sym_at(from, i));
+        const hn_dim d = hn_sym_add(to, s->name, s->kind);
+        if (!d) return false;
+        hn_sym_set_bounds(to, d, s->min, s->opt, s->max);
     }
     return true;
 }

@@ -62,10 +62,8 @@ static bool symbol_is_defined(void *user, hn_dim sym)
     const checker *c = user;
     const hn_sym *s = hn_sym_get(c->root->syms, sym);
     if (s->kind != HN_SYM_VALUE) return true;
-    for (int i = 0; i < c->root->value_dims.n; i++) {
-        const struct hn_value_dim *d = &c->root->value_dims.at[i];
-        if (d->sym == sym && hn_value_is_live(d->value)) return true;
-    }
+    HN_FOR_DIMS_OF_SYM (d, c->root, sym)
+        if (hn_value_is_live(d->value)) return true;
     return false;
 }
 
@@ -195,13 +193,9 @@ typedef struct infer_hook {
 static hn_dim known_value_dim(void *user, int out, int elem)
 {
     infer_hook *h = user;
-    const hn_graph *root = h->n->graph->root;
-    for (int i = 0; i < root->value_dims.n; i++) {
-        const struct hn_value_dim *d = &root->value_dims.at[i];
-        if (d->value == h->n->out[out] && d->elem == elem) return d->sym;
-    }
-    h->missing = true;
-    return 0;
+    const hn_dim d = hn_value_dim_find(h->n->out[out], elem);
+    if (!d) h->missing = true;
+    return d;
 }
 
 static void check_inference(checker *c, const hn_node *n)
@@ -364,10 +358,21 @@ static void check_names(checker *c)
             BAD_VALUE(c, c->by_name[i], "another value has the same name");
 }
 
+/* Both ways into the table lead to the entry. */
+static bool is_found(const hn_graph *root, const hn_value_dim *d)
+{
+    bool by_value = false, by_symbol = false;
+    HN_FOR_DIMS_OF_VALUE (x, d->value)
+        by_value |= x == d;
+    HN_FOR_DIMS_OF_SYM (x, root, d->sym)
+        by_symbol |= x == d;
+    return by_value && by_symbol;
+}
+
 static void check_value_dims(checker *c)
 {
     for (int i = 0; i < c->root->value_dims.n; i++) {
-        const struct hn_value_dim *d = &c->root->value_dims.at[i];
+        const hn_value_dim *d = &c->root->value_dims.at[i];
         if (!hn_value_is_live(d->value)) continue;
         const hn_sym *s = hn_sym_get(c->root->syms, d->sym);
         if (!s || s->kind != HN_SYM_VALUE)
@@ -376,6 +381,8 @@ static void check_value_dims(checker *c)
             BAD_VALUE(c, d->value, "it defines symbol \"%s\" by an element but holds no integers", s->name);
         else if (d->elem < 0 && -1 - d->elem >= d->value->type.rank && d->value->kind == HN_TENSOR)
             BAD_VALUE(c, d->value, "it defines symbol \"%s\" by an axis that it does not have", s->name);
+        else if (!is_found(c->root, d))
+            BAD_VALUE(c, d->value, "it defines symbol \"%s\", and nothing leads there", s->name);
     }
 }
 

@@ -176,9 +176,8 @@ static bool is_from_outside(void *user, hn_dim sym)
 {
     const hn_graph *body = user, *root = body->root;
 
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].sym == sym && hn_graph_encloses(body, root->value_dims.at[i].value->graph))
-            return false;
+    HN_FOR_DIMS_OF_SYM (d, root, sym)
+        if (hn_graph_encloses(body, d->value->graph)) return false;
     return true;
 }
 

@@ -262,11 +262,10 @@ hone_status hn_op_value_dim(const hn_call *c, int out, int elem, hn_dim hi, hn_d
                         "the extent of a data-dependent result was asked without a graph");
     hn_dim_bounds(c->syms, hi, &lo, &top);
     const hn_dim d = c->value_dim(c->user, out, elem);
-    hn_sym *s = hn_sym_get(c->syms, d);
+    const hn_sym *s = hn_sym_get(c->syms, d);
     if (s) {
-        s->min = 0;
-        s->max = HN_MIN(s->max, HN_MAX(top, 0));
-        s->opt = HN_MIN(s->opt, s->max);
+        const int64_t max = HN_MIN(s->max, HN_MAX(top, 0));
+        hn_sym_set_bounds(c->syms, d, 0, HN_MIN(s->opt, max), max);
     }
     *ret = d;
     return HONE_OK;

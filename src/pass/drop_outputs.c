@@ -7,19 +7,11 @@
  */
 #include "pass/pass_int.h"
 
-static bool defines_extent(const hn_value *v)
-{
-    const hn_graph *root = v->graph->root;
-    for (int i = 0; i < root->value_dims.n; i++)
-        if (root->value_dims.at[i].value == v) return true;
-    return false;
-}
-
 /* How many results are left when unread ones at the end go. */
 static int results_read(const hn_node *n)
 {
     int k = n->n_out;
-    while (k > HN_MAX(hn_op_of(n)->min_out, 1) && !n->out[k - 1]->n_uses && !defines_extent(n->out[k - 1])) k--;
+    while (k > HN_MAX(hn_op_of(n)->min_out, 1) && !n->out[k - 1]->n_uses && !hn_value_defines(n->out[k - 1])) k--;
     return k;
 }
 

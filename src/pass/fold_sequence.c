@@ -183,23 +183,15 @@ static hn_value *replacement(hn_builder *b, hn_arena *a, const hn_node *n)
 }
 
 /* ---- extents that are known now ---- */
-static int index_of(hn_symtab *t, hn_dim sym)
-{
-    for (int i = 0; i < hn_sym_count(t); i++)
-        if (hn_sym_at(t, i) == sym) return i;
-    return -1;
-}
-
 /* Symbols that v's own extents define, to the extents of w. False when there are none. */
 static bool own_extents(const hn_graph *root, const hn_value *v, const hn_value *w, hn_dim *sub)
 {
     bool any = false;
     for (int i = 0; i < hn_sym_count(root->syms); i++) sub[i] = hn_sym_at(root->syms, i);
-    for (int i = 0; i < root->value_dims.n; i++) {
-        const struct hn_value_dim *d = &root->value_dims.at[i];
-        const int axis = -1 - d->elem, at = d->value == v ? index_of(root->syms, d->sym) : -1;
-        if (at < 0 || axis < 0 || axis >= w->type.rank || w->type.dim[axis] == d->sym) continue;
-        sub[at] = w->type.dim[axis];
+    HN_FOR_DIMS_OF_VALUE (d, v) {
+        const int axis = -1 - d->elem;
+        if (axis < 0 || axis >= w->type.rank || w->type.dim[axis] == d->sym) continue;
+        sub[hn_sym_index(root->syms, d->sym)] = w->type.dim[axis];
         any = true;
     }
     return any;

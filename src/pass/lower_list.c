@@ -40,12 +40,10 @@ static hn_list *of(lowering *l, const hn_value *v)
 /* v gives way to w; extents that were v's own are w's. */
 static void exchange(lowering *l, hn_builder *b, hn_value *v, hn_value *w)
 {
-    const hn_graph *root = l->root;
     if (!w) return;
-    for (int i = 0; i < root->value_dims.n; i++) {
-        const struct hn_value_dim *d = &root->value_dims.at[i];
+    HN_FOR_DIMS_OF_VALUE (d, v) {
         const int axis = -1 - d->elem;
-        if (d->value != v || axis < 0 || axis >= w->type.rank || w->type.dim[axis] == d->sym) continue;
+        if (axis < 0 || axis >= w->type.rank || w->type.dim[axis] == d->sym) continue;
         hn_vec_push(l->a, &l->known, ((known){ d->sym, w->type.dim[axis] }));
     }
     hn_replace(b, v, w);

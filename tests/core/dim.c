@@ -195,9 +195,9 @@ TEST(dim_bounds)
         { "min(u,n)", 0, 8 },
     };
     hn_symtab *st = hn_symtab_new(t->arena);
-    *hn_sym_get(st, hn_sym_add(st, "n", HN_SYM_INPUT)) = (hn_sym){ "n", HN_SYM_INPUT, 1, 4, 8 };
-    hn_sym *m = hn_sym_get(st, hn_sym_add(st, "m", HN_SYM_INPUT));
-    m->max = 10;
+    const hn_dim m = hn_sym_add(st, "m", HN_SYM_INPUT);
+    hn_sym_set_bounds(st, hn_sym_add(st, "n", HN_SYM_INPUT), 1, 4, 8);
+    hn_sym_set_bounds(st, m, 0, 1, 10);
     for (int i = 0; i < HN_COUNT(c); i++) {
         int64_t lo, hi;
         hn_dim_bounds(st, parse(st, c[i].in), &lo, &hi);
@@ -206,7 +206,7 @@ TEST(dim_bounds)
     }
     int64_t lo, hi;
     const hn_dim d = parse(st, "n*m");
-    m->max = 3; /* tightening is seen at once */
+    hn_sym_set_bounds(st, m, 0, 1, 3); /* tightening is seen at once */
     hn_dim_bounds(st, d, &lo, &hi);
     CHECK_EQ(hi, 24);
 }
@@ -380,9 +380,9 @@ TEST(dim_random_expressions_keep_their_value)
         hn_dim d[N_NODE];
         for (int i = 0; i < N_SYM; i++) {
             const char name[2] = { (char)('a' + i), 0 };
-            hn_sym *s = hn_sym_get(st, hn_sym_add(st, name, i == 2 ? HN_SYM_VALUE : HN_SYM_INPUT));
-            if (i == 1) s->min = 1, s->max = 12;
-            if (i == 3) s->min = 2;
+            const hn_dim s = hn_sym_add(st, name, i == 2 ? HN_SYM_VALUE : HN_SYM_INPUT);
+            if (i == 1) hn_sym_set_bounds(st, s, 1, 1, 12);
+            if (i == 3) hn_sym_set_bounds(st, s, 2, 1, INT64_MAX);
         }
         random_expr(&r, e);
         for (int i = 0; i < N_NODE; i++)

@@ -179,7 +179,7 @@ hn_graph *hn_test_random_graph(hn_test *t, uint64_t seed, int n_node)
     hn_rng_init(&m->rng, seed);
     hn_graph *g = m->g = hn_graph_new(t->arena, "random \"graph\"");
     const hn_dim n = hn_sym_add(g->syms, "n", HN_SYM_INPUT);
-    *hn_sym_get(g->syms, n) = (hn_sym){.name = "n", .kind = HN_SYM_INPUT, .min = 1, .opt = 4, .max = 64};
+    hn_sym_set_bounds(g->syms, n, 1, 4, 64);
     hn_builder_init(&m->b, g, &m->dg);
     m->pool[m->n_pool++] = hn_graph_input(g, "x", &(hn_tdesc){.dtype = HN_F32, .rank = 2, .dim = {n, 4}});
     m->pool[m->n_pool++] = hn_graph_input(g, "const", &(hn_tdesc){.dtype = HN_F32, .rank = 2, .dim = {3, 4}});

@@ -207,8 +207,11 @@ TEST(validate_content)
 TEST(validate_symbols)
 {
     sample_graph s = make(t);
-    s.g->value_dims.n = 0;
+    s.g->sym_dims.n = 0;
     finds(s.g, false, "whose definer is gone");
+    s = make(t);
+    s.g->value_dims.at[0].value->dims = 0;
+    finds(s.g, false, "nothing leads there");
     s = make(t);
     s.g->value_dims.at[0].value = s.g->in[0];
     finds(s.g, false, "holds no integers");
