@@ -40,6 +40,20 @@ static bool add_knobs(hn_store *s)
     return strstr(sqlite3_errmsg(s->db), "duplicate column") != NULL;
 }
 
+enum { PATIENCE_MS = 10000, NAP_MS = 10 };
+
+/* Turning the journal to WAL takes the whole file and asks nobody to wait: of processes that open a new store at once all but one
+ * are told that it is busy, whatever the busy timeout. */
+static int make_table(hn_store *s)
+{
+    int r = SQLITE_BUSY;
+    for (int waited = 0; r == SQLITE_BUSY && waited < PATIENCE_MS; waited += NAP_MS) {
+        r = sqlite3_exec(s->db, schema, NULL, NULL, NULL);
+        if (r == SQLITE_BUSY) sqlite3_sleep(NAP_MS);
+    }
+    return r;
+}
+
 hone_status hn_store_open(const char *path, const char *key, hn_store **ret, hn_diag *dg)
 {
     hn_store *s = calloc(1, sizeof *s);
@@ -49,8 +63,8 @@ hone_status hn_store_open(const char *path, const char *key, hn_store **ret, hn_
     }
     hone_status r = HONE_OK;
     if (sqlite3_open(path, &s->db) != SQLITE_OK) r = raise(s, "opening", dg);
-    if (r == HONE_OK) sqlite3_busy_timeout(s->db, 10000);
-    if (r == HONE_OK && sqlite3_exec(s->db, schema, NULL, NULL, NULL) != SQLITE_OK) r = raise(s, "making its table", dg);
+    if (r == HONE_OK) sqlite3_busy_timeout(s->db, PATIENCE_MS);
+    if (r == HONE_OK && make_table(s) != SQLITE_OK) r = raise(s, "making its table", dg);
     if (r == HONE_OK && !add_knobs(s)) r = raise(s, "extending its table", dg);
     if (r != HONE_OK) {
         hn_store_close(s);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *fresh(hn_test *t, const char *name)
@@ -103,4 +104,40 @@ TEST(damaged_lines_and_files_are_errors)
     fclose(f);
     CHECK_ERR(hn_store_open(path, "k", &s, &dg), HONE_E_FORMAT, &dg, "trial store");
     drop(t, path);
+}
+
+/* When the other end of the pipe is closed. */
+static int open_and_close(const char *path, const int gate[2])
+{
+    char c;
+    close(gate[1]);
+    (void)!read(gate[0], &c, 1);
+    hn_diag dg = { 0 };
+    hn_store *s = NULL;
+    const hone_status r = hn_store_open(path, "key", &s, &dg);
+    hn_store_close(s);
+    return r == HONE_OK ? 0 : 1;
+}
+
+TEST(several_processes_start_one_store)
+{
+    enum { ROUNDS = 24, PROCESSES = 8 };
+    for (int round = 0; round < ROUNDS; round++) {
+        const char *path = fresh(t, "start");
+        pid_t child[PROCESSES];
+        int gate[2];
+        CHECK_EQ(pipe(gate), 0);
+        for (int i = 0; i < PROCESSES; i++) {
+            child[i] = fork();
+            if (child[i] == 0) _exit(open_and_close(path, gate));
+        }
+        close(gate[0]);
+        close(gate[1]);
+        for (int i = 0; i < PROCESSES; i++) {
+            int status = -1;
+            CHECK_EQ(waitpid(child[i], &status, 0), child[i]);
+            CHECK_EQ(status, 0);
+        }
+        drop(t, path);
+    }
 }
