@@ -49,16 +49,35 @@ static void add_io(cJSON *list, const hone_io *io)
     cJSON_AddItemToArray(list, j);
 }
 
+static hone_status open_engine(const char *path, int threads, worker *ret, hone_error **err)
+{
+    const hone_context_options o = { sizeof o, threads, 0 };
+    hone_status s = hone_engine_open(path, NULL, &ret->e, err);
+    if (s == HONE_OK) s = hone_context_create(ret->e, &o, &ret->c, err);
+    if (s) unload(ret);
+    return s;
+}
+
+/* "beside": what is loaded goes only when the next stands, which then lies elsewhere in memory; earlier where there is no room for both. */
 static cJSON *load(worker *w, const cJSON *cmd)
 {
     hone_error *err = NULL;
+    worker next = { 0 };
     const char *path = text(cmd, "engine");
+    const int threads = (int)cJSON_GetNumberValue(cJSON_GetObjectItem(cmd, "threads"));
     if (!path) return refuse(NULL, "load needs \"engine\"");
-    unload(w);
+    if (!cJSON_IsTrue(cJSON_GetObjectItem(cmd, "beside"))) unload(w);
     const double t0 = cli_now();
-    if (hone_engine_open(path, NULL, &w->e, &err)) return refuse(err, NULL);
-    const hone_context_options o = { sizeof o, (int)cJSON_GetNumberValue(cJSON_GetObjectItem(cmd, "threads")), 0 };
-    if (hone_context_create(w->e, &o, &w->c, &err)) return refuse(err, NULL);
+    hone_status s = open_engine(path, threads, &next, &err);
+    const bool crowded = s == HONE_E_NOMEM && w->e;
+    unload(w);
+    if (crowded) {
+        hone_error_free(err);
+        err = NULL;
+        s = open_engine(path, threads, &next, &err);
+    }
+    if (s) return refuse(err, NULL);
+    *w = next;
     const double ns = 1e9 * (cli_now() - t0);
     cJSON *j = agree();
     cJSON_AddNumberToObject(j, "load_ns", ns);

@@ -273,7 +273,7 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
         .strategy = o->strategy, .build_arg = build_args(a, mo, &bo), .threads = b.o.threads, .budget_s = o->budget_s,
         .max_trials = o->max_trials, .resume = o->resume, .trial_timeout_s = o->trial_timeout_s,
         .trial_memory_bytes = o->trial_memory_bytes, .seed = o->seed, .dry_run = o->dry_run, .progress = hn_api_step,
-        .progress_user = &progress, .start_ns = start, .tools = tools_digest(a) };
+        .progress_user = &progress, .start_ns = start, .standing = b.target.arch == HN_ARCH_SM, .tools = tools_digest(a) };
     t.store = o->store ? o->store : b.o.cache_dir ? hn_arena_printf(a, "%s/trials.db", b.o.cache_dir) : NULL;
     if (t.store && !*t.store) t.store = NULL;
     HN_TRY(take_bounds(a, o, &t, dg));

@@ -185,23 +185,26 @@ hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, h
 }
 
 /* ---- running ---- */
-static hone_status ask(hn_tuner *t, hn_runner *r, const char *command, hn_str *answer, hn_diag *dg)
+static hone_status answered(hn_tuner *t, hn_runner *r, int64_t until, hn_str *answer, hn_diag *dg)
 {
-    const int64_t until = deadline(t);
-    HN_TRY(hn_proc_write(&r->proc, command, strlen(command), until, dg));
     HN_TRY(read_line(t, &r->proc, until, answer, dg));
     if (strstr(hn_str_get(answer), "\"ok\":true")) return HONE_OK;
     return HN_RAISE(dg, HONE_E_DEVICE, "the engine refused: %.300s", hn_str_get(answer));
 }
 
-static hone_status prepare(hn_tuner *t, hn_runner *r, const char *engine, hn_diag *dg)
+static hone_status ask(hn_tuner *t, hn_runner *r, const char *command, hn_str *answer, hn_diag *dg)
 {
-    hn_str cmd = { 0 }, answer = { 0 };
+    const int64_t until = deadline(t);
+    HN_TRY(hn_proc_write(&r->proc, command, strlen(command), until, dg));
+    return answered(t, r, until, answer, dg);
+}
+
+/* Two lines: the engine, and the files of its inputs. */
+static void print_load(const hn_tuner *t, const char *engine, bool beside, hn_str *cmd)
+{
     hn_json j;
-    hn_str_addf(&cmd, "{\"cmd\":\"load\",\"engine\":\"%s\",\"threads\":%d}\n", engine, t->o->threads);
-    hone_status s = ask(t, r, hn_str_get(&cmd), &answer, dg);
-    hn_str_clear(&cmd);
-    hn_json_init(&j, &cmd, false);
+    hn_str_addf(cmd, "{\"cmd\":\"load\",\"engine\":\"%s\",\"threads\":%d%s}\n", engine, t->o->threads, beside ? ",\"beside\":true" : "");
+    hn_json_init(&j, cmd, false);
     hn_json_object(&j);
     hn_json_key(&j, "cmd");
     hn_json_str(&j, "inputs");
@@ -213,21 +216,33 @@ static hone_status prepare(hn_tuner *t, hn_runner *r, const char *engine, hn_dia
     }
     hn_json_object_end(&j);
     hn_json_object_end(&j);
-    hn_str_add(&cmd, "\n");
-    if (s == HONE_OK) s = cmd.oom ? HN_NOMEM(dg) : ask(t, r, hn_str_get(&cmd), &answer, dg);
-    hn_str_done(&cmd);
-    hn_str_done(&answer);
-    return s;
+    hn_str_add(cmd, "\n");
 }
 
-hone_status hn_runner_start(hn_tuner *t, const char *engine, hn_runner *ret, hn_diag *dg)
+hone_status hn_runner_load(hn_tuner *t, const char *engine, hn_runner *r, hn_diag *dg)
 {
     const char *argv[] = { t->program, "bench", "--worker", NULL };
     const hn_proc_limits lim = limits(t);
-    HN_TRY(hn_proc_spawn(argv, &lim, &ret->proc, dg));
-    ret->alive = true;
-    const hone_status s = prepare(t, ret, engine, dg);
-    if (s != HONE_OK) hn_runner_stop(ret);
+    hn_str cmd = { 0 };
+    print_load(t, engine, r->alive, &cmd);
+    if (!r->alive) {
+        *r = (hn_runner){ 0 };
+        HN_TRY(hn_proc_spawn(argv, &lim, &r->proc, dg));
+        r->alive = true;
+    }
+    const hone_status s = cmd.oom ? HN_NOMEM(dg) : hn_proc_write(&r->proc, hn_str_get(&cmd), cmd.n, deadline(t), dg);
+    hn_str_done(&cmd);
+    if (s != HONE_OK) hn_runner_stop(r);
+    return s;
+}
+
+hone_status hn_runner_loaded(hn_tuner *t, hn_runner *r, hn_diag *dg)
+{
+    hn_str answer = { 0 };
+    hone_status s = answered(t, r, deadline(t), &answer, dg);
+    if (s == HONE_OK) s = answered(t, r, deadline(t), &answer, dg);
+    hn_str_done(&answer);
+    if (s != HONE_OK) hn_runner_stop(r);
     return s;
 }
 

@@ -142,14 +142,15 @@ static hone_status ask_command(hn_tuner *t, const char *dir, const char **why, h
 
 hone_status hn_judge(hn_tuner *t, const char *engine, hn_trial *trial, const char **ret_why, char how[64], hn_diag *dg)
 {
-    hn_runner r = { 0 };
+    hn_runner own = { 0 }, *r = t->o->standing ? &t->standing[1] : &own;
     const char *dir = hn_arena_printf(t->a, "%s/out", t->dir);
     *ret_why = NULL;
     if (!dir) return HN_NOMEM(dg);
-    hone_status s = hn_runner_start(t, engine, &r, dg);
-    if (s == HONE_OK) s = hn_runner_outputs(t, &r, dir, dg);
-    hn_runner_stop(&r);
-    memcpy(how, r.how, sizeof r.how);
+    hone_status s = hn_runner_load(t, engine, r, dg);
+    if (s == HONE_OK) s = hn_runner_loaded(t, r, dg);
+    if (s == HONE_OK) s = hn_runner_outputs(t, r, dir, dg);
+    if (s != HONE_OK || !t->o->standing) hn_runner_stop(r);
+    memcpy(how, r->how, sizeof r->how);
     HN_TRY(s);
     trial->err = 0;
     for (int i = 0; i < t->g->n_out; i++) HN_TRY(judge_output(t, i, dir, trial, ret_why, dg));

@@ -35,19 +35,27 @@ static hone_status alternate(hn_tuner *t, hn_runner *r, double *ret_log_ratio, h
     return HONE_OK;
 }
 
-/* A round is a pair of fresh processes, loaded in random order: where memory lies is a bias that more blocks of one process
- * never remove, so it must vary within the sample. */
-static hone_status one_round(hn_tuner *t, const char *old, const char *new, hn_verdict *v, hn_diag *dg)
+/* One after the other, in random order; side by side where the processes stand, for there the order means nothing. */
+static hone_status load_both(hn_tuner *t, const hn_contest *c, hn_runner *r, hn_diag *dg)
 {
-    hn_runner r[2] = { 0 };
-    const char *const engine[2] = { old, new };
+    const char *const engine[2] = { c->old, c->new };
     const int first = (int)hn_rng_below(&t->rng, 2);
+    HN_TRY(hn_runner_load(t, engine[first], &r[first], dg));
+    if (c->fresh) HN_TRY(hn_runner_loaded(t, &r[first], dg));
+    HN_TRY(hn_runner_load(t, engine[!first], &r[!first], dg));
+    HN_TRY(hn_runner_loaded(t, &r[!first], dg));
+    return c->fresh ? HONE_OK : hn_runner_loaded(t, &r[first], dg);
+}
+
+/* A round is a pair of fresh processes: where memory lies is a bias that more blocks of one process never remove, so it must vary
+ * within the sample. Processes that stand load both engines anew, each beside the last one, which moves them in memory as well. */
+static hone_status one_round(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg)
+{
+    hn_runner own[2] = { 0 }, *r = c->fresh ? own : t->standing;
     double log_ratio = 0;
-    hone_status s = hn_runner_start(t, engine[first], &r[first], dg);
-    if (s == HONE_OK) s = hn_runner_start(t, engine[!first], &r[!first], dg);
+    hone_status s = load_both(t, c, r, dg);
     if (s == HONE_OK) s = alternate(t, r, &log_ratio, dg);
-    hn_runner_stop(&r[0]);
-    hn_runner_stop(&r[1]);
+    for (int i = 0; i < 2 && (s != HONE_OK || c->fresh); i++) hn_runner_stop(&r[i]);
     memcpy(v->how, r[1].how, sizeof v->how);
     if (s == HONE_OK) hn_race_add(&v->race, log_ratio);
     return s;
@@ -62,17 +70,17 @@ static bool is_hopeless(const hn_race *r)
 }
 
 /* Ends when the interval excludes "no gain" or every gain worth having, when it is hopeless, or with the time. */
-hone_status hn_trial_race(hn_tuner *t, const char *old, const char *new, int rounds, hn_verdict *v, hn_diag *dg)
+hone_status hn_trial_race(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg)
 {
     *v = (hn_verdict){ .lo = -HUGE_VAL, .hi = HUGE_VAL };
-    for (int i = 0; i < rounds && !hn_tune_out_of_time(t); i++) {
-        const hone_status s = one_round(t, old, new, v, dg);
+    for (int i = 0; i < c->rounds && !hn_tune_out_of_time(t); i++) {
+        const hone_status s = one_round(t, c, v, dg);
         if (s == HONE_E_TIMEOUT && hn_tune_out_of_time(t)) {
             hn_diag_clear(dg);
             return HONE_OK;
         }
         HN_TRY(s);
-        if (!hn_tune_step(t, "race", i, rounds)) return HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
+        if (!hn_tune_step(t, "race", i, c->rounds)) return HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
         if (is_hopeless(&v->race)) break;
         if (hn_race_interval(&v->race, HN_TUNE_ALPHA, &v->lo, &v->hi) && (v->lo > 0 || v->hi < LEAST_GAIN)) break;
     }
@@ -102,7 +110,8 @@ static hone_status judge_and_race(hn_tuner *t, const char *engine, hn_trial *tri
         trial->reason = broken;
         return HONE_OK;
     }
-    const hone_status s = hn_trial_race(t, t->incumbent, engine, MAX_ROUNDS, &v, why);
+    const hn_contest c = { .old = t->incumbent, .new = engine, .rounds = MAX_ROUNDS, .fresh = !t->o->standing };
+    const hone_status s = hn_trial_race(t, &c, &v, why);
     memcpy(how, v.how, sizeof v.how);
     trial->cost.race_s = (double)(hn_now_ns() - t1) * 1e-9;
     trial->cost.rounds = v.race.n;

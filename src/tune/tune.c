@@ -110,6 +110,11 @@ static void announce(hn_tuner *t, double ratio, double lo, double hi, bool confi
     t->r->confirmed = confirmed;
 }
 
+static void end_standing(hn_tuner *t)
+{
+    for (int i = 0; i < HN_COUNT(t->standing); i++) hn_runner_stop(&t->standing[i]);
+}
+
 /* Fresh processes, fresh samples: the winner stands only when the interval excludes "no gain", else the default returns. */
 static hone_status confirm(hn_tuner *t, hn_diag *dg)
 {
@@ -118,7 +123,9 @@ static hone_status confirm(hn_tuner *t, hn_diag *dg)
     t->deadline_ns = t->end_ns;
     if (!hn_tune_step(t, "confirm", 0, 0)) return stopped(dg);
     hn_diag why = { 0 }; /* a winner that breaks now is none */
-    const hone_status s = hn_trial_race(t, t->default_engine, t->incumbent, CONFIRM_ROUNDS, &v, &why);
+    const hn_contest c = { .old = t->default_engine, .new = t->incumbent, .rounds = CONFIRM_ROUNDS, .fresh = true };
+    end_standing(t);
+    const hone_status s = hn_trial_race(t, &c, &v, &why);
     if (s == HONE_E_CANCELLED) return stopped(dg);
     if (s == HONE_OK && v.lo > 0) {
         announce(t, exp(v.race.mean), exp(v.lo), exp(v.hi), true);
@@ -215,6 +222,7 @@ static hone_status tune(hn_tuner *t, const hn_tensor *in, int64_t t0, hn_diag *d
     HN_TRY(hn_scratch_create("hone-tune-", &scratch, dg));
     t->dir = scratch.path;
     const hone_status s = end_early(t, session(t, in, t0, dg), dg);
+    end_standing(t);
     hn_store_close(t->store);
     hn_scratch_remove(&scratch);
     return s;

@@ -40,6 +40,7 @@ typedef struct hn_tuner {
     hn_trial lead;         /* the incumbent's */
     double lead_lo, lead_hi, lead_ratio; /* the won races' ratios multiplied */
     int n_engine;
+    hn_runner standing[2]; /* of the incumbent and the candidate, where o->standing says so */
 } hn_tuner;
 
 /* tune.c */
@@ -52,7 +53,10 @@ bool hn_tune_out_of_time(const hn_tuner *t);
 char *hn_find_program(const char *given);
 /** Build a route. An accident is an outcome of the trial; HONE_E_CANCELLED, HONE_E_NOMEM and no process are errors. */
 hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, hn_trial *trial, hn_diag *dg);
-hone_status hn_runner_start(hn_tuner *t, const char *engine, hn_runner *ret, hn_diag *dg);
+/** Ask for the engine and the inputs, without waiting; a process that does not run is started. An error ends the process. */
+hone_status hn_runner_load(hn_tuner *t, const char *engine, hn_runner *r, hn_diag *dg);
+/** Wait until they are there, after the first run. An error ends the process. */
+hone_status hn_runner_loaded(hn_tuner *t, hn_runner *r, hn_diag *dg);
 void hn_runner_stop(hn_runner *r);
 /** Median ns of a block of about `seconds`. */
 hone_status hn_runner_block(hn_tuner *t, hn_runner *r, double seconds, double *ret_ns, hn_diag *dg);
@@ -75,8 +79,13 @@ typedef struct hn_verdict {
     double lo, hi; /* of log(old / new) */
     char how[64];  /* the new engine's last process ended */
 } hn_verdict;
+typedef struct hn_contest {
+    const char *old, *new; /* engine files */
+    int rounds;
+    bool fresh; /* each round starts processes, whatever o->standing says */
+} hn_contest;
 /** Race two engine files until the answer is clear, the rounds are used up or the time is. */
-hone_status hn_trial_race(hn_tuner *t, const char *old, const char *new, int rounds, hn_verdict *v, hn_diag *dg);
+hone_status hn_trial_race(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg);
 /** Build, judge and race one route, given whole and in canonical text, unless it was tried; a winner leads from then on. */
 hone_status hn_trial_run(hn_tuner *t, const char *route, hn_outcome *ret, hn_diag *dg);
 /** Axes for what a build read. */

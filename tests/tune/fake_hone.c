@@ -5,7 +5,7 @@
  *   -region:prologue=0  the default's payload   -math:winograd=1    twice as fast, error 1e-3
  *   -region:views=0     what $FAKE_FAULT says: crash, hang, oom, nan, fail, crash_running, hang_running
  * A build reads region:chain and region:epilogue, and layout:image as well once chains are off.
- * $FAKE_LOG gets a line per build; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
+ * $FAKE_LOG gets a line per build, $FAKE_STARTS one per process that runs engines; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
  */
 #include <math.h>
 #include <stdbool.h>
@@ -37,12 +37,12 @@ static void use_up_memory(void)
     exit(1);
 }
 
-static void log_build(const char *route)
+static void log_line(const char *variable, const char *line)
 {
-    const char *path = getenv("FAKE_LOG");
+    const char *path = getenv(variable);
     FILE *f = path ? fopen(path, "a") : NULL;
     if (!f) return;
-    fprintf(f, "%s\n", route);
+    fprintf(f, "%s\n", line);
     fclose(f);
 }
 
@@ -56,7 +56,7 @@ static int build(int argc, char **argv)
         if (*route) strcat(route, " ");
         strncat(route, argv[i + 1], sizeof route / 2 - 1);
     }
-    log_build(route);
+    log_line("FAKE_LOG", route);
     const char *slow = getenv("FAKE_SLOW_MS"), *f = fault(route);
     if (slow) usleep((unsigned)atoi(slow) * 1000);
     if (is(f, "crash")) abort();
@@ -83,7 +83,7 @@ static double unit(void)
     return (double)rand() / RAND_MAX;
 }
 
-/* Placement fixes a bias per process; a slow walk and spikes come on top: the noise of real machines, only worse. */
+/* Placement fixes a bias for each loading; a slow walk and spikes come on top: the noise of real machines, only worse. */
 static double time_of(const char *route, double bias)
 {
     static double walk;
@@ -149,10 +149,12 @@ static int worker(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     srand((unsigned)now.tv_nsec ^ (unsigned)getpid());
-    const double bias = 0.02 * (unit() - 0.5);
+    double bias = 0;
+    log_line("FAKE_STARTS", "");
     while (getline(&line, &cap, stdin) > 0) {
         if (strstr(line, "\"load\"") && cut(line, "engine", text, sizeof text)) {
             load(text, route, sizeof route);
+            bias = 0.02 * (unit() - 0.5);
         } else if (strstr(line, "\"outputs\"") && cut(line, "dir", text, sizeof text)) {
             outputs(text, route);
         } else if (strstr(line, "\"block\"")) {

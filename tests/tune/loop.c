@@ -15,7 +15,7 @@
 typedef struct bench {
     hn_tensor in, want, own;
     hn_graph *g;
-    const char *engine, *log, *store;
+    const char *engine, *log, *starts, *store;
     hn_tune_opts o;
     hn_tune_result r;
 } bench;
@@ -31,11 +31,14 @@ static void make(hn_test *t, bench *b)
     CHECK_OK(hn_eval_run(b->g, &(hn_eval_opts){ .mode = HN_EVAL_OWN }, &b->in, &b->own, &dg), &dg);
     b->engine = hn_arena_printf(t->arena, "/tmp/hone-test-%d.hone", (int)getpid());
     b->log = hn_arena_printf(t->arena, "/tmp/hone-test-%d.log", (int)getpid());
+    b->starts = hn_arena_printf(t->arena, "/tmp/hone-test-%d.starts", (int)getpid());
     b->store = hn_arena_printf(t->arena, "/tmp/hone-test-%d.db", (int)getpid());
     b->o = (hn_tune_opts){ .model_path = "m.onnx", .program = FAKE_HONE, .threads = 1, .trial_timeout_s = 1, .seed = 1 };
     unlink(b->log);
+    unlink(b->starts);
     unlink(b->store);
     setenv("FAKE_LOG", b->log, 1);
+    setenv("FAKE_STARTS", b->starts, 1);
     unsetenv("FAKE_FAULT");
     unsetenv("FAKE_SLOW_MS");
 }
@@ -45,7 +48,7 @@ static void clean(hn_test *t, bench *b)
     hn_tensor_done(&b->in);
     hn_tensor_done(&b->want);
     hn_tensor_done(&b->own);
-    const char *all[] = { b->engine, b->log, b->store, hn_arena_printf(t->arena, "%s-wal", b->store),
+    const char *all[] = { b->engine, b->log, b->starts, b->store, hn_arena_printf(t->arena, "%s-wal", b->store),
                           hn_arena_printf(t->arena, "%s-shm", b->store) };
     for (int i = 0; i < HN_COUNT(all); i++) unlink(all[i]);
 }
@@ -92,6 +95,25 @@ TEST(the_faster_route_wins_and_lies_on_disk)
     clean(t, &b);
 }
 
+/* One process for each side; the race that confirms a winner starts pairs of its own. */
+TEST(processes_that_stand_run_one_engine_after_the_other)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    b.o.standing = true;
+    b.o.expression = "-region:epilogue=* -region:follow=*";
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK(trial(&b, "-region:follow=last")->cost.rounds >= 3);
+    CHECK_EQ(n_lines(file_text(t, b.starts)), 2);
+    b.o.expression = "-region:chain=*";
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK_STR(b.r.route, "-region:chain=0");
+    CHECK(b.r.confirmed && b.r.lo > 1);
+    CHECK(n_lines(file_text(t, b.starts)) >= 2 + 2 + 4 * 2);
+    clean(t, &b);
+}
+
 TEST(one_engine_is_not_measured_twice)
 {
     bench b;
@@ -104,12 +126,13 @@ TEST(one_engine_is_not_measured_twice)
     clean(t, &b);
 }
 
-static void accident(hn_test *t, const char *fault, hn_outcome want, const char *part)
+static void accident_in(hn_test *t, const char *fault, hn_outcome want, const char *part, bool standing)
 {
     bench b;
     hn_diag dg = { 0 };
     hn_test_note("fault %s", fault);
     make(t, &b);
+    b.o.standing = standing;
     setenv("FAKE_FAULT", fault, 1);
     b.o.expression = "-region:views=* -region:chain=*";
     b.o.trial_memory_bytes = 512 << 20;
@@ -127,6 +150,12 @@ static void accident(hn_test *t, const char *fault, hn_outcome want, const char 
     CHECK_EQ(trial(&b, "-region:views=0")->outcome, want);
     CHECK(!strstr(file_text(t, b.log), "-region:views=0\n"));
     clean(t, &b);
+}
+
+static void accident(hn_test *t, const char *fault, hn_outcome want, const char *part)
+{
+    accident_in(t, fault, want, part, /* standing= */ false);
+    accident_in(t, fault, want, part, /* standing= */ true);
 }
 
 TEST(a_crash_is_an_outcome) { accident(t, "crash", HN_OUT_CRASHED, "SIGABRT"); }
