@@ -94,6 +94,7 @@ hn_dim hn_sym_add(hn_symtab *t, const char *name, hn_sym_kind kind);
 /** The handle of a named symbol or 0. */
 hn_dim hn_sym_find(const hn_symtab *t, const char *name);
 int hn_sym_count(const hn_symtab *t);
+int64_t hn_dim_count(const hn_symtab *t); /* expressions so far: handles reach from -1 down to -hn_dim_count() */
 hn_dim hn_sym_at(const hn_symtab *t, int i); /* i-th symbol's handle */
 const hn_sym *hn_sym_get(const hn_symtab *t, hn_dim d); /* NULL unless d is a plain symbol */
 int hn_sym_index(const hn_symtab *t, hn_dim d);         /* hn_sym_at the other way round; -1 unless d is a plain symbol */

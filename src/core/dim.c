@@ -122,6 +122,11 @@ int hn_sym_count(const hn_symtab *t)
     return t->sym.n;
 }
 
+int64_t hn_dim_count(const hn_symtab *t)
+{
+    return t->node.n;
+}
+
 hn_dim hn_sym_at(const hn_symtab *t, int i)
 {
     return i >= 0 && i < t->sym.n ? t->sym_dim.at[i] : 0;

@@ -11,7 +11,8 @@ enum { CONTENT_MAX = 64 }; /* as ir tracks: elements of integer operands that in
 
 static int sym_index(const hn_run *r, hn_dim sym)
 {
-    return sym < 0 && -sym < r->n_sym_index ? r->sym_index[-sym] - 1 : -1;
+    const int k = hn_sym_index(r->root->syms, sym);
+    return k < r->n_sym ? k : -1;
 }
 
 static bool sym_is_bound(void *user, hn_dim sym)

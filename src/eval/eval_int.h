@@ -25,9 +25,7 @@ typedef struct hn_run {
     uint32_t *free_next; /* by value id */
     int64_t *sym;        /* value of each symbol, in table order */
     bool *bound;
-    int n_sym;
-    int *sym_index; /* by -handle: 1 + index in the table; 0: not a symbol */
-    int64_t n_sym_index;
+    int n_sym; /* 0: a single node is evaluated, outside its graph */
     hn_arena *arena;   /* of this struct's arrays */
     hn_arena *scratch; /* reset after each node */
     int64_t live_bytes;

@@ -78,25 +78,21 @@ static void run_done(hn_run *r)
     hn_arena_destroy(r->arena);
 }
 
-static hone_status index_symbols(hn_run *r, hn_diag *dg)
+/* Enough for a single node, which reads constants and no symbols: what there is of the graph around it costs nothing. */
+static hone_status state_init(hn_run *r, const hn_graph *root, const hn_eval_opts *opts, hn_diag *dg)
 {
-    const hn_symtab *t = r->root->syms;
-    for (int i = 0; i < r->n_sym; i++)
-        r->n_sym_index = HN_MAX(r->n_sym_index, 1 - hn_sym_at(t, i));
-    r->sym_index = HN_NEW_N(r->arena, int, r->n_sym_index + 1);
-    if (!r->sym_index) return HN_NOMEM(dg);
-    for (int i = 0; i < r->n_sym; i++)
-        r->sym_index[-hn_sym_at(t, i)] = i + 1;
-    return HONE_OK;
+    *r = (hn_run){.opts = opts, .root = root};
+    r->arena = hn_arena_create();
+    r->scratch = hn_arena_create();
+    return r->arena && r->scratch ? HONE_OK : HN_NOMEM(dg);
 }
 
 static hone_status run_init(hn_run *r, const hn_graph *root, const hn_eval_opts *opts, hn_diag *dg)
 {
-    *r = (hn_run){.opts = opts, .root = root, .n_slot = root->next_id, .total = root->n_node};
-    r->arena = hn_arena_create();
-    r->scratch = hn_arena_create();
-    if (!r->arena || !r->scratch) return HN_NOMEM(dg);
-    const uint32_t n = r->n_slot + 1;
+    HN_TRY(state_init(r, root, opts, dg));
+    const uint32_t n = root->next_id + 1;
+    r->n_slot = root->next_id;
+    r->total = root->n_node;
     r->n_sym = hn_sym_count(root->syms);
     r->slot = HN_NEW_N(r->arena, hn_cell *, n);
     r->free_head = HN_NEW_N(r->arena, uint32_t, n);
@@ -105,19 +101,22 @@ static hone_status run_init(hn_run *r, const hn_graph *root, const hn_eval_opts 
     r->bound = HN_NEW_N(r->arena, bool, r->n_sym + 1);
     if (!r->slot || !r->free_head || !r->free_next || !r->sym || !r->bound)
         return HN_NOMEM(dg);
-    return index_symbols(r, dg);
+    return HONE_OK;
 }
 
 /* ---- values ---- */
 
+static hone_status cell_of_const(hn_run *r, const hn_value *v, hn_cell **ret, hn_diag *dg)
+{
+    const hn_tensor t = {
+        .type = v->type, .data = (void *)(uintptr_t)v->data->at, .bytes = v->data->bytes};
+    return hn_cell_from_tensor(r, &t, v->name, ret, dg);
+}
+
 hone_status hn_run_get(hn_run *r, const hn_value *v, hn_cell **ret, hn_diag *dg)
 {
     hn_cell **slot = &r->slot[v->id];
-    if (!*slot && v->data) {
-        const hn_tensor t = {
-            .type = v->type, .data = (void *)(uintptr_t)v->data->at, .bytes = v->data->bytes};
-        HN_TRY(hn_cell_from_tensor(r, &t, v->name, slot, dg));
-    }
+    if (!*slot && v->data) HN_TRY(cell_of_const(r, v, slot, dg));
     if (!*slot) return HN_RAISE(dg, HONE_E_INTERNAL, "value \"%s\" is read before it is there", v->name);
     *ret = *slot;
     return HONE_OK;
@@ -215,7 +214,7 @@ hone_status hn_run_graph(hn_run *r, const hn_graph *g, hn_diag *dg)
 static hone_status bind_extent(hn_run *r, const hn_value *v, int axis, int64_t extent, hn_diag *dg)
 {
     const hn_dim d = v->type.dim[axis];
-    const int k = d < 0 && -d < r->n_sym_index ? r->sym_index[-d] - 1 : -1;
+    const int k = hn_sym_index(r->root->syms, d);
     if (k < 0) return HONE_OK; /* a constant or an expression: checked once every symbol is bound */
     if (r->bound[k] && r->sym[k] != extent)
         return HN_RAISE(dg, HONE_E_SHAPE, "extent %d of input \"%s\" is %lld, but \"%s\" is already %lld",
@@ -291,12 +290,23 @@ hone_status hn_eval_run(const hn_graph *g, const hn_eval_opts *opts, const hn_te
 
 /* ---- one node of constants ---- */
 
+static hone_status constant_operands(hn_run *r, const hn_node *n, hn_cell **cell, hn_diag *dg)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        const hn_value *v = n->in[i].value;
+        if (v) HN_TRY(cell_of_const(r, v, &cell[i], dg));
+    }
+    return HONE_OK;
+}
+
 static hone_status eval_node(hn_run *r, const hn_node *n, hn_cell **cell, hn_tensor *out, hn_diag *dg)
 {
     hn_cell **res = cell + n->n_in;
-    HN_TRY(gather_operands(r, n, cell, dg));
-    HN_TRY(hn_apply(r, n, cell, res, dg));
-    hone_status st = HONE_OK;
+    hone_status st = constant_operands(r, n, cell, dg);
+    if (st == HONE_OK) st = hn_apply(r, n, cell, res, dg);
+    for (int i = 0; i < n->n_in; i++)
+        if (cell[i]) hn_cell_unref(r, cell[i]);
+    if (st != HONE_OK) return st;
     for (int i = 0; i < n->n_out; i++) {
         if (st == HONE_OK) st = hn_cell_to_tensor(res[i], false, &out[i], dg);
         hn_cell_unref(r, res[i]);
@@ -312,7 +322,7 @@ hone_status hn_eval_node(const hn_node *n, hn_tensor *out, hn_diag *dg)
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i].value && !n->in[i].value->data)
             return HN_RAISE(dg, HONE_E_INVALID, "operand %d of node \"%s\" is not constant", i, n->name);
-    hone_status st = run_init(&r, n->graph->root, &opts, dg);
+    hone_status st = state_init(&r, n->graph->root, &opts, dg);
     hn_cell **cell = calloc((size_t)n->n_in + (size_t)n->n_out + 1, sizeof *cell);
     hn_tensor *got = calloc((size_t)n->n_out + 1, sizeof *got);
     if (st == HONE_OK) st = cell && got ? eval_node(&r, n, cell, got, dg) : HN_NOMEM(dg);

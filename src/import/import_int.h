@@ -43,9 +43,14 @@ typedef struct hn_im_frame {
     const Onnx__FunctionProto *fn; /* NULL: the model itself */
     Onnx__AttributeProto *const *attr;
     size_t n_attr;
-    Onnx__OperatorSetIdProto *const *opset;
-    size_t n_opset;
+    const hn_im_map *opsets; /* by domain: Onnx__OperatorSetIdProto */
 } hn_im_frame;
+
+/** A function of the model's own. */
+typedef struct hn_im_function {
+    const Onnx__FunctionProto *p;
+    hn_im_map opsets;
+} hn_im_function;
 
 typedef struct hn_im_scope {
     struct hn_im_scope *up; /* enclosing names; NULL at a function's or the model's top */
@@ -70,10 +75,15 @@ typedef struct hn_im {
     bool stop;     /* out of memory or past a limit: nothing more is worth saying */
     bool read_bad; /* a name was read whose producer failed, since somebody last asked */
     int base_fd;   /* folder of the model, -1: no external data */
+    hn_im_map opsets;       /* the model's, by domain */
+    hn_im_map functions;    /* hn_im_function by domain, name and overload */
     hn_im_map loops;        /* by place: what a loop's body was found to change */
     hn_im_map of_two_ranks; /* by place: Ifs whose branches yield different ranks */
 } hn_im;
 
+/** What nodes ask for by name; false when out of memory. */
+bool hn_im_index_opsets(hn_im *m, Onnx__OperatorSetIdProto *const *opset, size_t n, hn_im_map *ret);
+bool hn_im_index_functions(hn_im *m);
 /** Count and keep a problem; clears dg. */
 void hn_im_problem(hn_im *m, hn_diag *dg);
 

@@ -375,17 +375,15 @@ static hone_status check_header(hn_im *m, hn_diag *dg)
 
 static void import_graph(hn_im *m)
 {
-    static const hn_im_frame none;
     const Onnx__GraphProto *g = m->model->graph;
     hn_im_scope *s = hn_im_scope_new(m, NULL, m->root, "");
     hn_im_frame *f = HN_NEW(m->scratch, hn_im_frame);
-    if (!s || !f) {
+    if (!s || !f || !hn_im_index_opsets(m, m->model->opset_import, m->model->n_opset_import, &m->opsets) ||
+        !hn_im_index_functions(m)) {
         m->stop = true;
         return;
     }
-    *f = none;
-    f->opset = m->model->opset_import;
-    f->n_opset = m->model->n_opset_import;
+    f->opsets = &m->opsets;
     s->frame = f;
     hn_im_initializers(m, s, g);
     for (size_t i = 0; i < g->n_input; i++) { /* defaults that the caller wants to override stay inputs */

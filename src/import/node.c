@@ -35,23 +35,45 @@ const hn_im_entry *hn_im_find(const char *domain, const char *op, int64_t versio
     return best;
 }
 
-static int64_t opset_of(const hn_im_frame *f, const char *domain)
+/* By domain, for what a model and each of its functions import; the first of a domain counts. */
+bool hn_im_index_opsets(hn_im *m, Onnx__OperatorSetIdProto *const *opset, size_t n, hn_im_map *ret)
 {
-    for (size_t i = 0; f && i < f->n_opset; i++)
-        if (strcmp(plain_domain(f->opset[i]->domain), domain) == 0) return f->opset[i]->version;
-    return 1; /* files before opset imports, and domains without versions */
+    for (size_t i = 0; i < n; i++)
+        (void)hn_im_map_put(m->scratch, ret, plain_domain(opset[i]->domain), opset[i]);
+    return !hn_arena_oom(m->scratch);
 }
 
-static const Onnx__FunctionProto *function_of(const hn_im *m, const Onnx__NodeProto *p)
+static int64_t opset_of(const hn_im_frame *f, const char *domain)
 {
-    const char *domain = plain_domain(p->domain);
+    const Onnx__OperatorSetIdProto *o = f ? hn_im_map_get(f->opsets, domain) : NULL;
+    return o ? o->version : 1; /* files before opset imports, and domains without versions */
+}
+
+static const char *function_key(hn_im *m, const char *domain, const char *name, const char *overload)
+{
+    domain = plain_domain(domain); /* lengths tell apart where one name ends and the next begins */
+    return hn_arena_printf(m->scratch, "%zu.%zu.%s%s%s", strlen(domain), strlen(name), domain, name, overload ? overload : "");
+}
+
+bool hn_im_index_functions(hn_im *m)
+{
     for (size_t i = 0; i < m->model->n_functions; i++) {
         const Onnx__FunctionProto *f = m->model->functions[i];
-        if (f->name && strcmp(f->name, p->op_type) == 0 && strcmp(plain_domain(f->domain), domain) == 0 &&
-            strcmp(f->overload ? f->overload : "", p->overload ? p->overload : "") == 0)
-            return f;
+        hn_im_function *x = HN_NEW(m->scratch, hn_im_function);
+        const char *key = f->name ? function_key(m, f->domain, f->name, f->overload) : NULL;
+        if (!x || !key) continue;
+        x->p = f;
+        if (hn_im_map_put(m->scratch, &m->functions, key, x))
+            (void)hn_im_index_opsets(m, f->opset_import, f->n_opset_import, &x->opsets);
     }
-    return NULL;
+    return !hn_arena_oom(m->scratch);
+}
+
+static const hn_im_function *function_of(hn_im *m, const Onnx__NodeProto *p)
+{
+    if (!m->functions.n) return NULL;
+    const char *key = function_key(m, p->domain, p->op_type, p->overload);
+    return key ? hn_im_map_get(&m->functions, key) : NULL;
 }
 
 /* ---- results ---- */
@@ -103,9 +125,10 @@ const char *hn_im_place(const hn_im_call *c, const char *label)
 
 /* ---- functions of the model's own ---- */
 
-static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
+static hone_status call_function(hn_im_call *c, const hn_im_function *fn)
 {
     hn_im *m = c->m;
+    const Onnx__FunctionProto *f = fn->p;
     hn_im_frame *frame = HN_NEW(m->scratch, hn_im_frame);
     hn_im_scope *s = hn_im_scope_new(m, NULL, c->scope->g, c->path);
     if (!frame || !s) return HN_NOMEM(c->dg);
@@ -116,8 +139,7 @@ static hone_status call_function(hn_im_call *c, const Onnx__FunctionProto *f)
                             .fn = f,
                             .attr = c->p->attribute,
                             .n_attr = c->p->n_attribute,
-                            .opset = f->opset_import,
-                            .n_opset = f->n_opset_import };
+                            .opsets = &fn->opsets };
     for (const hn_im_frame *up = c->scope->frame; up; up = up->up)
         if (up->fn == f) return HN_RAISE(c->dg, HONE_E_MODEL, "the function calls itself");
     s->frame = frame;
@@ -207,7 +229,7 @@ static hone_status check_arity(const hn_im_call *c)
     return HONE_OK;
 }
 
-static hone_status run_handler(hn_im_call *c, const Onnx__FunctionProto *f)
+static hone_status run_handler(hn_im_call *c, const hn_im_function *f)
 {
     hn_node *mark = c->b->g->last;
     if (!f) HN_TRY(check_arity(c));
@@ -291,7 +313,7 @@ void hn_im_node(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, size_t index
     hn_builder b;
     const char *why = "the node has no op type";
     hn_im_call c = { .m = m, .scope = s, .p = p, .b = &b, .dg = &dg, .index = index };
-    const Onnx__FunctionProto *f = p->op_type ? function_of(m, p) : NULL;
+    const hn_im_function *f = p->op_type ? function_of(m, p) : NULL;
 
     c.path = node_path(m, s, p, index);
     c.opset = opset_of(s->frame, plain_domain(p->domain));

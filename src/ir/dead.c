@@ -13,6 +13,7 @@ typedef struct sweep {
     hn_graph *root;
     hn_arena *arena;
     uint8_t *alive; /* by node id */
+    hn_dim_seen seen;
     HN_VEC(hn_node *) todo;
     bool oom;
 } sweep;
@@ -37,7 +38,7 @@ static bool mark_symbol(void *user, hn_dim sym)
 static void mark_dims(sweep *s, const hn_dim *d, int n)
 {
     for (int i = 0; i < n; i++)
-        if (d[i] < 0) hn_dim_each_sym(s->root->syms, d[i], mark_symbol, s);
+        if (d[i] < 0) hn_dim_each_new_sym(s->root->syms, d[i], &s->seen, mark_symbol, s);
 }
 
 static void mark_type(sweep *s, const hn_value *v)
@@ -146,7 +147,8 @@ int hn_sweep_dead(hn_graph *g)
     int n_gone = 0;
     if (!s.arena) return 0;
     s.alive = HN_NEW_N(s.arena, uint8_t, g->root->next_id + 1);
-    if (s.alive) mark_all(&s);
+    if (!hn_dim_seen_init(&s.seen, s.arena, g->root->syms)) s.oom = true;
+    if (s.alive && !s.oom) mark_all(&s);
     if (s.alive && !s.oom) {
         if (in_living(&s, g)) n_gone = remove_dead(&s, g);
         drop_unread_consts(g);

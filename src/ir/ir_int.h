@@ -52,6 +52,15 @@ const char *const *hn_origin_union(hn_arena *a, const char *const *x, int n_x, c
 hn_dim hn_dim_make(hn_symtab *to, hn_expr_op op, const hn_dim x[3]);
 /** "STEM_K" that no symbol has; NULL when out of memory. */
 const char *hn_sym_fresh_name(const hn_symtab *t, hn_arena *a, const char *stem);
+/** Expressions that were walked already, over several calls of hn_dim_each_new_sym. */
+typedef struct hn_dim_seen {
+    uint64_t *word; /* by -handle, a bit each */
+    int64_t n;
+} hn_dim_seen;
+/** For a table that does not grow while it lasts; false when out of memory. */
+bool hn_dim_seen_init(hn_dim_seen *s, hn_arena *a, const hn_symtab *t);
+/** As hn_dim_each_sym, leaving out what earlier calls met. */
+bool hn_dim_each_new_sym(const hn_symtab *t, hn_dim d, hn_dim_seen *seen, bool (*fn)(void *user, hn_dim sym), void *user);
 /** The name of a plain symbol. */
 const char *hn_sym_name(const hn_symtab *t, hn_dim sym);
 /** Add from's symbols to an empty table, in order, bounds included. */

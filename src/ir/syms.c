@@ -45,6 +45,19 @@ bool hn_dim_each_sym(const hn_symtab *t, hn_dim d, bool (*fn)(void *user, hn_dim
     return all;
 }
 
+bool hn_dim_seen_init(hn_dim_seen *s, hn_arena *a, const hn_symtab *t)
+{
+    s->n = hn_dim_count(t) / 64 + 1;
+    s->word = HN_NEW_N(a, uint64_t, s->n);
+    return s->word != NULL;
+}
+
+bool hn_dim_each_new_sym(const hn_symtab *t, hn_dim d, hn_dim_seen *seen, bool (*fn)(void *user, hn_dim sym), void *user)
+{
+    sym_walk w = {.t = t, .fn = fn, .user = user, .seen = seen->word};
+    return -d / 64 < seen->n ? each_sym(&w, d) : hn_dim_each_sym(t, d, fn, user);
+}
+
 const char *hn_sym_name(const hn_symtab *t, hn_dim sym)
 {
     return hn_sym_get(t, sym)->name;

@@ -15,6 +15,8 @@ typedef struct checker {
     int64_t *n_use;     /* by value id: uses met */
     const hn_value **by_name;
     uint32_t n_name;
+    hn_dim_seen dims;
+    uint64_t *use_sum; /* by value id: of the places of the uses met */
 } checker;
 
 /* Add one problem; where says which node or value. */
@@ -79,7 +81,7 @@ static void check_type(checker *c, const hn_value *v)
         if (hn_dim_known(c->root->syms, v->type.dim[i], &known) && known < 0)
             BAD_VALUE(c, v, "extent %d is %lld", i, (long long)known);
         else if (v->kind == HN_TENSOR &&
-                 !hn_dim_each_sym(c->root->syms, v->type.dim[i], symbol_is_defined, c))
+                 !hn_dim_each_new_sym(c->root->syms, v->type.dim[i], &c->dims, symbol_is_defined, c))
             BAD_VALUE(c, v, "extent %d mentions a symbol whose definer is gone", i);
     }
     check_layout(c, v);
@@ -127,12 +129,10 @@ static void check_const(checker *c, const hn_graph *g, const hn_value *v)
 
 /* ---- uses ---- */
 
-static bool list_has(const hn_value *v, const hn_use *u)
+/* Sums of these are equal for equal sets of uses alone, as far as 64 bits tell. */
+static uint64_t use_mark(const hn_use *u)
 {
-    const hn_use *x = v->uses;
-    for (int i = 0; x && i <= v->n_uses; i++, x = x->next)
-        if (x == u) return true;
-    return false;
+    return hn_hash64(&u, sizeof u, 0);
 }
 
 /* The value is listed by its graph, and was made before the reader's place in it. */
@@ -154,16 +154,21 @@ static void check_use(checker *c, const hn_use *u, const hn_graph *g, const hn_n
         return;
     }
     c->n_use[v->id]++;
-    if (c->full && !list_has(v, u)) BAD_VALUE(c, v, "a reader is missing from its list of uses");
+    c->use_sum[v->id] += use_mark(u);
 }
 
 static void check_use_counts(checker *c, const hn_value *v)
 {
     int n = 0;
-    for (const hn_use *u = v->uses; u && n <= v->n_uses; u = u->next)
+    uint64_t sum = 0;
+    for (const hn_use *u = v->uses; u && n <= v->n_uses; u = u->next) {
         n++;
+        sum += use_mark(u);
+    }
     if (n != v->n_uses || c->n_use[v->id] != v->n_uses)
         BAD_VALUE(c, v, "it says %d uses, lists %d and has %lld", v->n_uses, n, (long long)c->n_use[v->id]);
+    if (sum != c->use_sum[v->id])
+        BAD_VALUE(c, v, "a reader is missing from its list of uses");
 }
 
 /* ---- nodes ---- */
@@ -396,7 +401,8 @@ static bool checker_init(checker *c, const hn_graph *root)
     c->node_seen = HN_NEW_N(c->arena, uint8_t, n);
     c->n_use = HN_NEW_N(c->arena, int64_t, n);
     c->by_name = HN_NEW_N(c->arena, const hn_value *, n);
-    return c->seen && c->node_seen && c->n_use && c->by_name;
+    c->use_sum = HN_NEW_N(c->arena, uint64_t, n);
+    return c->seen && c->node_seen && c->n_use && c->by_name && c->use_sum && hn_dim_seen_init(&c->dims, c->arena, root->syms);
 }
 
 bool hn_validate(const hn_graph *g, bool full, hn_diags *list)
