@@ -62,6 +62,8 @@ hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret)
     if (!s || !s->place) return HN_IM_RAISE(c, HONE_E_NOMEM, "out of memory");
     ret->g = g;
     ret->scope = s;
+    ret->first_id = g->root->next_id;
+    memset(&ret->is_output, 0, sizeof ret->is_output);
     hn_builder_init(&ret->b, g, c->dg);
     ret->b.origin = c->b->origin;
     ret->b.n_origin = c->b->n_origin;
@@ -86,13 +88,20 @@ bool hn_im_body_run(hn_im_body *body, const Onnx__GraphProto *p, int n_in, hn_va
     return run(body->c.m, body->scope, p, n_in, in, out, body->c.dg);
 }
 
+/* Is this value of the body an output for the first time? */
+static bool first_time(hn_im_body *body, const hn_value *v)
+{
+    const int at = (int)(v->id - body->first_id);
+    while (body->is_output.n <= at)
+        if (!hn_vec_push(body->c.m->scratch, &body->is_output, false)) return true;
+    const bool first = !body->is_output.at[at];
+    body->is_output.at[at] = true;
+    return first;
+}
+
 void hn_im_body_output(hn_im_body *body, hn_value *v, const char *name)
 {
-    bool again = v && v->graph != body->g;
-    for (int i = 0; i < body->g->n_in; i++)
-        again |= body->g->in[i] == v;
-    for (int i = 0; i < body->g->n_out; i++)
-        again |= body->g->out[i].value == v;
-    if (again || (v && hn_is_const(v))) v = hn_b1(&body->b, HN_OP_identity, v, HN_NO_ATTRS);
+    const bool own = v && v->graph == body->g && v->def; /* not a parameter, nor a constant */
+    if (v && (!own || !first_time(body, v))) v = hn_b1(&body->b, HN_OP_identity, v, HN_NO_ATTRS);
     if (v) hn_graph_output(body->g, v, name);
 }

@@ -53,8 +53,19 @@ static hn_value *constant(hn_graph *g, const hn_tensor *t)
     return at ? hn_graph_const(g, NULL, &t->type, at, t->bytes) : NULL;
 }
 
+/* Folding is done again for every copy of a body or function, and constants take memory that the file does not. */
+static void spend_on(const hn_im_call *c, const hn_node *n)
+{
+    int64_t words = 0;
+    for (int i = 0; i < n->n_in; i++)
+        if (hn_in(n, i)) words += hn_tdesc_numel_static(&hn_in(n, i)->type);
+    for (int i = 0; i < n->n_out; i++) words += hn_tdesc_numel_static(&n->out[i]->type);
+    hn_im_spend(c->m, c->scope, (size_t)words / HN_IM_NUMBERS_A_NODE);
+}
+
 static bool fold_by_eval(hn_im_call *c, hn_node *n)
 {
+    spend_on(c, n);
     hn_tensor *t = HN_NEW_N(c->m->scratch, hn_tensor, n->n_out);
     hn_diag dg = { 0 };
     bool done = true;

@@ -11,7 +11,8 @@ enum {
     HN_IM_MAX_DEPTH = 100, /* nested messages on the wire */
     HN_IM_MAX_SCOPES = 64, /* nested bodies and function calls */
     HN_IM_MAX_OPERANDS = 1 << 16,
-    HN_IM_FREE_INNER = 1 << 17, /* nodes built from bodies and functions; one more for each byte of the file */
+    HN_IM_FREE_INNER = 1 << 17, /* budget of bodies and functions, a node 1; one more for each byte of the file */
+    HN_IM_NUMBERS_A_NODE = 128, /* so many are as dear as a node: about 1 KiB */
     HN_IM_KEEP_BYTES = 4096, /* raw data from this size on are used where protobuf put them */
 };
 
@@ -71,7 +72,7 @@ typedef struct hn_im {
     hn_diags *problems;
     hn_diag first;
     int n_problem;
-    int64_t n_inner, max_inner; /* nodes built from bodies and functions: calls within calls multiply them */
+    int64_t spent, budget; /* on bodies and functions, which calls within calls multiply (hn_im_spend) */
     bool stop;     /* out of memory or past a limit: nothing more is worth saying */
     bool read_bad; /* a name was read whose producer failed, since somebody last asked */
     int base_fd;   /* folder of the model, -1: no external data */
@@ -84,6 +85,8 @@ typedef struct hn_im {
 /** What nodes ask for by name; false when out of memory. */
 bool hn_im_index_opsets(hn_im *m, Onnx__OperatorSetIdProto *const *opset, size_t n, hn_im_map *ret);
 bool hn_im_index_functions(hn_im *m);
+/** Work or memory in bodies and functions, counted against the budget. Spending too much stops the import at the next node. */
+void hn_im_spend(hn_im *m, const hn_im_scope *s, size_t n_nodes);
 /** Count and keep a problem; clears dg. */
 void hn_im_problem(hn_im *m, hn_diag *dg);
 
@@ -188,6 +191,8 @@ typedef struct hn_im_body {
     hn_graph *g;
     hn_im_scope *scope;
     hn_builder b; /* at the end of g, for nodes around the model's own */
+    uint32_t first_id;       /* of its values */
+    HN_VEC(bool) is_output; /* by value id, from first_id on */
     hn_im_call c; /* as the owner's call, building into the body */
 } hn_im_body;
 hone_status hn_im_body_new(hn_im_call *c, const char *label, hn_im_body *ret);

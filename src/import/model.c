@@ -438,7 +438,7 @@ static hone_status import_bytes(hn_arena *a, const void *bytes, size_t n, int ba
 {
     hn_im m = {
         .arena = a, .opts = opts, .problems = problems, .base_fd = base_fd, .scratch = hn_arena_create(),
-        .max_inner = HN_IM_FREE_INNER + (int64_t)n,
+        .budget = HN_IM_FREE_INNER + (int64_t)n,
     };
     if (!m.scratch) return HN_NOMEM(dg);
     hn_diag own = { 0 };

@@ -268,6 +268,12 @@ static void unknown_op(hn_im_call *c, const char *why)
     HN_RAISE(c->dg, HONE_E_UNSUPPORTED, "%s", why);
 }
 
+/* Bodies and functions stand in the file once and may be built many times: a small file can ask for more than any memory holds. */
+void hn_im_spend(hn_im *m, const hn_im_scope *s, size_t n_nodes)
+{
+    if (s->depth) m->spent += (int64_t)n_nodes;
+}
+
 /* What this node's bodies hold that is not supported, when the node itself is not built. */
 static void report_unknown(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, const char *path);
 
@@ -275,6 +281,7 @@ static void report_in_graph(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *g,
 {
     hn_im_scope *inner = hn_im_scope_new(m, s, s->g, path);
     if (!inner || inner->depth > HN_IM_MAX_SCOPES) return;
+    hn_im_spend(m, s, g->n_node);
     for (size_t i = 0; i < g->n_node; i++)
         report_unknown(m, inner, g->node[i], node_path(m, inner, g->node[i], i));
 }
@@ -294,13 +301,27 @@ static void report_unknown(hn_im *m, hn_im_scope *s, const Onnx__NodeProto *p, c
         if (p->attribute[i]->g) report_in_graph(m, s, p->attribute[i]->g, path);
 }
 
-/* Bodies and functions stand in the file once and may be built many times: a small file can ask for more than any memory holds. */
+enum { USUAL_OPERANDS = 8, OPERANDS_A_NODE = 4 }; /* what a node has for nothing; so many more are as dear as another node */
+
+static size_t price_of(const Onnx__NodeProto *p)
+{
+    size_t n = p->n_input + p->n_output + p->n_attribute, n_number = 0;
+    for (size_t i = 0; i < p->n_attribute; i++) {
+        const Onnx__AttributeProto *a = p->attribute[i];
+        n_number += a->n_ints + a->n_floats + a->n_strings;
+        if (a->g) n += a->g->n_initializer + a->g->n_sparse_initializer + a->g->n_input + a->g->n_output;
+    }
+    return 1 + (n > USUAL_OPERANDS ? (n - USUAL_OPERANDS) / OPERANDS_A_NODE : 0) + n_number / HN_IM_NUMBERS_A_NODE;
+}
+
 static bool within_limit(hn_im_call *c)
 {
     hn_im *m = c->m;
-    if (c->scope->depth == 0 || ++m->n_inner <= m->max_inner) return true;
+    if (c->scope->depth == 0) return true;
+    hn_im_spend(m, c->scope, price_of(c->p));
+    if (m->spent <= m->budget) return true;
     hn_hint(c->dg, "bodies and functions that call others more than once multiply: spell some out, or split the model");
-    HN_RAISE(c->dg, HONE_E_LIMIT, "bodies and functions come to more than %" PRId64 " nodes once they are spelled out", m->max_inner);
+    HN_RAISE(c->dg, HONE_E_LIMIT, "bodies and functions come to more than %" PRId64 " nodes once they are spelled out", m->budget);
     frame_of(c);
     hn_im_problem(m, c->dg);
     m->stop = true;

@@ -61,14 +61,15 @@ void hn_im_initializers(hn_im *m, hn_im_scope *s, const Onnx__GraphProto *p)
 }
 
 /* An initializer becomes a constant when somebody reads it: unused ones cost nothing. */
-static void make_constant(hn_im *m, hn_im_name *n, const char *name, hn_diag *dg)
+static void make_constant(hn_im *m, const hn_im_scope *s, hn_im_name *n, const char *name, hn_diag *dg)
 {
     hn_tdesc type;
     const void *at;
     size_t bytes;
-    const hone_status s = n->sparse ? hn_im_sparse(m, n->sparse, &type, &at, &bytes, dg)
+    const hone_status st = n->sparse ? hn_im_sparse(m, n->sparse, &type, &at, &bytes, dg)
                                     : hn_im_tensor(m, n->tensor, &type, &at, &bytes, dg);
-    if (s == HONE_OK) {
+    if (st == HONE_OK) {
+        hn_im_spend(m, s, bytes / sizeof(int64_t) / HN_IM_NUMBERS_A_NODE);
         n->v = hn_graph_const(n->g, name, &type, at, bytes);
         if (!n->v) HN_NOMEM(dg);
     }
@@ -82,7 +83,7 @@ hn_value *hn_im_lookup(hn_im *m, hn_im_scope *s, const char *name, bool *ret_bad
     for (; s; s = s->up) {
         hn_im_name *n = hn_im_map_get(&s->names, name);
         if (!n) continue;
-        if (!n->v && !n->bad && (n->tensor || n->sparse)) make_constant(m, n, name, dg);
+        if (!n->v && !n->bad && (n->tensor || n->sparse)) make_constant(m, s, n, name, dg);
         if (n->bad) *ret_bad = m->read_bad = true;
         return n->v;
     }
@@ -95,6 +96,7 @@ hn_value *hn_im_lookup(hn_im *m, hn_im_scope *s, const char *name, bool *ret_bad
 
 typedef struct sorter {
     hn_im *m;
+    const hn_im_scope *scope;
     Onnx__NodeProto *const *node;
     size_t n;
     hn_im_map producer; /* output name -> index + 1 */
@@ -157,6 +159,7 @@ static bool graph_needs(sorter *t, const Onnx__GraphProto *g, const body *up)
     bool any = false;
     body in = { .up = up, .depth = up ? up->depth + 1 : 1 };
     if (in.depth > HN_IM_MAX_SCOPES) return false;
+    hn_im_spend(t->m, t->scope, g->n_node / 16); /* a branch that is not taken is read here alone */
     hide_own(t, &in, g);
     for (size_t i = 0; i < g->n_node; i++)
         if (node_needs(t, g->node[i], &in)) any = true;
@@ -204,9 +207,9 @@ static bool visit(sorter *t, size_t root)
 }
 
 /* The order to build in: the file's own where that works. NULL when there is none (reported). */
-static const size_t *node_order(hn_im *m, Onnx__NodeProto *const *node, size_t n)
+static const size_t *node_order(hn_im *m, const hn_im_scope *s, Onnx__NodeProto *const *node, size_t n)
 {
-    sorter t = { .m = m, .node = node, .n = n };
+    sorter t = { .m = m, .scope = s, .node = node, .n = n };
     t.state = hn_arena_alloc(m->scratch, n + 1, 1);
     t.order = HN_NEW_N(m->scratch, size_t, n + 1);
     if (!t.state || !t.order) return NULL;
@@ -221,7 +224,7 @@ static const size_t *node_order(hn_im *m, Onnx__NodeProto *const *node, size_t n
 
 void hn_im_nodes(hn_im *m, hn_im_scope *s, Onnx__NodeProto *const *node, size_t n)
 {
-    const size_t *order = node_order(m, node, n);
+    const size_t *order = node_order(m, s, node, n);
     if (!order) {
         if (hn_arena_oom(m->scratch)) m->stop = true;
         for (size_t i = 0; i < n;

@@ -367,8 +367,8 @@ TEST(a_function_that_calls_itself_is_refused)
     hn_str_done(&m);
 }
 
-/* n functions, each calling the next so many times. */
-static void chain(hn_test *t, int n, int times, const char *part)
+/* n functions, each calling the next so many times; the last is a node. */
+static void chain(hn_test *t, int n, int times, const char *op, const char *in, const char *attrs, const char *part)
 {
     hn_str m = { 0 }, f = { 0 };
     hn_graph *r = NULL;
@@ -379,15 +379,32 @@ static void chain(hn_test *t, int n, int times, const char *part)
         snprintf(name, sizeof name, "F%d", i);
         snprintf(next, sizeof next, "F%d", i + 1);
         for (int k = 0; k < times; k++)
-            function_node(&f, i + 1 < n ? "mine" : "", i + 1 < n ? next : "Neg", "a", k ? "c" : "b", "");
+            function_node(&f, i + 1 < n ? "mine" : "", i + 1 < n ? next : op, i + 1 < n ? "a" : in, k ? "c" : "b",
+                          i + 1 < n ? "" : attrs);
         function(&m, name, &f, NULL);
     }
     CHECK_ERR(hn_import_mem(t->arena, hn_str_get(&m), m.n, NULL, NULL, &r, NULL, &dg), HONE_E_LIMIT, &dg, part);
+    CHECK(hn_arena_used(t->arena) < (size_t)1 << 30);
     hn_str_done(&m);
 }
 
 TEST(functions_that_spell_out_to_too_much_are_refused)
 {
-    chain(t, 70, 1, "deeper than 64 levels");
-    chain(t, 40, 2, "nodes once they are spelled out");
+    chain(t, 70, 1, "Neg", "a", "", "deeper than 64 levels");
+    chain(t, 40, 2, "Neg", "a", "", "nodes once they are spelled out");
+}
+
+/* 2^12 calls alone are few enough; what each of them takes counts too. */
+TEST(functions_that_spell_out_to_too_many_operands_and_numbers_are_refused)
+{
+    enum { N = 500 };
+    hn_str in = { 0 }, numbers = { 0 };
+    for (int i = 0; i < N; i++) {
+        hn_str_add(&in, i ? ",a" : "a");
+        hn_str_add(&numbers, i ? ",1" : "value_ints=is:1");
+    }
+    chain(t, 12, 2, "Sum", hn_str_get(&in), "", "nodes once they are spelled out");
+    chain(t, 15, 2, "Constant", "", hn_str_get(&numbers), "nodes once they are spelled out");
+    hn_str_done(&in);
+    hn_str_done(&numbers);
 }
