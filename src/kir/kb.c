@@ -533,6 +533,12 @@ hn_kv hn_kb_load_as(hn_kb *b, int buf, hn_kv index, hn_dtype t, int lanes, hn_kv
     return emit_read(b, HN_KOP_LOAD, buf, index, hn_ktype_make(t, lanes), mask, HN_KMEM_RAW);
 }
 
+hn_kv hn_kb_load_as_aligned(hn_kb *b, int buf, hn_kv index, hn_dtype t, int lanes)
+{
+    if (!b) return HN_KV_NONE;
+    return emit_read(b, HN_KOP_LOAD, buf, index, hn_ktype_make(t, lanes), HN_KV_NONE, HN_KMEM_RAW | HN_KMEM_ALIGNED);
+}
+
 static hn_kv strided_index(hn_kb *b, hn_kv index, hn_kv stride, int lanes)
 {
     int64_t s;

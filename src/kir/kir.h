@@ -283,6 +283,8 @@ hn_kv hn_kb_load_splat(hn_kb *b, int buf, hn_kv index, int lanes);
 /** Bits of type t at the address of element `index`, whatever the buffer's dtype: 4 bytes of an i8 buffer as
  * i32, u16 of f16. */
 hn_kv hn_kb_load_as(hn_kb *b, int buf, hn_kv index, hn_dtype t, int lanes, hn_kv mask);
+/** The same, at a place that is a multiple of all it reads. */
+hn_kv hn_kb_load_as_aligned(hn_kb *b, int buf, hn_kv index, hn_dtype t, int lanes);
 /** Elements index, index+stride, ...; stride is an i64 value (literal 1 becomes a plain load, 0 a splat). */
 hn_kv hn_kb_load_strided(hn_kb *b, int buf, hn_kv index, hn_kv stride, int lanes, hn_kv mask);
 /** index: i32 or i64 vector. */

@@ -133,7 +133,7 @@ TEST(indexed_access)
     }
 }
 
-/* Raw access: bytes as dwords, u16 of an f16 buffer, 4-byte lanes at odd addresses. */
+/* Raw access: bytes as dwords, u16 of an f16 buffer, 4-byte lanes at odd addresses; at even ones without a look at them. */
 TEST(raw_access)
 {
     hn_target target[8];
@@ -148,7 +148,7 @@ TEST(raw_access)
     hn_kfunc f;
 
     const hn_kv v = hn_kb_load_as(b, x, hn_kb_i(b, 3), HN_I32, 4, HN_KV_NONE);
-    const hn_kv u = hn_kb_cast(b, hn_kb_load_as(b, h, hn_kb_i(b, 4), HN_U16, 4, HN_KV_NONE), HN_I32);
+    const hn_kv u = hn_kb_cast(b, hn_kb_load_as_aligned(b, h, hn_kb_i(b, 4), HN_U16, 4), HN_I32);
     hn_kb_store(b, y, hn_kb_i(b, 0), hn_kb_add(b, v, u));
     hn_kb_store_as(b, z, hn_kb_i(b, 0), v, HN_KV_NONE);
     finish(b, &f);

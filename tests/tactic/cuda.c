@@ -231,6 +231,16 @@ TEST(gpu_half_attention)
                                 .root = "attention", .tol = 2e-3, .sym = 35, .n_point = 3 });
 }
 
+/* Every tile: one and two groups of rows to a warp, rows past the last one, warps that see nothing of a tile. */
+TEST(gpu_half_attention_tiles)
+{
+    static const char *const text[] = {
+        "in q f16[1,1,140,16]  in k f16[1,1,140,16]  in v f16[1,1,140,16]\ny = attention(q, k, v) {causal=upper_left}\nout y",
+        "in q f16[1,2,37,16]  in k f16[1,1,70,16]  in v f16[1,1,70,48]  in m f16[1,1,37,70]\ny = attention(q, k, v, m) {causal=lower_right}\nout y",
+    };
+    for (int i = 0; i < 2; i++) fast_every(t, &(fast_case){ .text = text[i], .root = "attention", .tol = 2e-3, .n_point = 24 });
+}
+
 TEST(gpu_depthwise)
 {
     static const int c[] = { 1, 6, 8, 20 }, k[] = { 3, 5, 1, 7 };

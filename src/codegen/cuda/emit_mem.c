@@ -144,7 +144,7 @@ void hn_cu_load(cu_emitter *e, int at)
     for (int i = 0; i < x->lanes; i++) {
         const char *p = address(e, x, x->dtype, i);
         const char *v = x->flags & HN_KMEM_RAW
-                            ? hn_arena_printf(e->arena, "hn_raw<%s>(%s)", t, p)
+                            ? hn_arena_printf(e->arena, "hn_raw%s<%s>(%s)", aligned(x), t, p)
                             : from_storage(e, e->f->buf[x->imm].dtype, hn_arena_printf(e->arena, "*(%s)", p));
         if (x->a[1] < 0) hn_cu_line(e, "const %s %s = %s;", t, hn_cu_lane(e, at, i), v);
         else hn_cu_line(e, "const %s %s = %s ? %s : (%s)0;", t, hn_cu_lane(e, at, i), mask_of(e, x->a[1], i), v, t);

@@ -115,6 +115,7 @@ static const char memory[] =
 "template <class T> HN_FN T hn_raw(const void *p)\n"
 "{ T v; if ((u64)p % sizeof(T) == 0) return *(const T *)p;\n"
 "  for (int i = 0; i < (int)sizeof(T); i++) ((u8 *)&v)[i] = ((const u8 *)p)[i]; return v; }\n"
+"template <class T> HN_FN T hn_rawa(const void *p) { return *(const T *)p; }\n"
 "template <class T> HN_FN void hn_raw_put(void *p, T v)\n"
 "{ if ((u64)p % sizeof(T) == 0) { *(T *)p = v; return; }\n"
 "  for (int i = 0; i < (int)sizeof(T); i++) ((u8 *)p)[i] = ((const u8 *)&v)[i]; }\n"

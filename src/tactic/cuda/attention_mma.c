@@ -1,5 +1,6 @@
-/* Attention on a GPU's matrix units, scores never in memory: a block takes rows of queries of one head, a warp 16 of them, and walks
- * along the keys a tile at a time; the next tile of keys and values is copied while one is used.
+/* Attention on a GPU's matrix units, scores never in memory: a block takes rows of queries of one head, a warp 16 of them or two times
+ * 16, which share what is read of keys and values, and walks along the keys a tile at a time; the next tile of keys and values is copied
+ * while one is used.
  *
  *     s = q k' * scale, masked;   m' = max(m, rows of s);   p = e^(s - m');   o = o * e^(m - m') + p v;   l = l * e^(m - m') + rows of p
  *
@@ -10,11 +11,11 @@
 
 #include <math.h>
 
-enum { P_ROWS, P_KEYS };
+enum { P_ROWS, P_KEYS, P_GROUPS };
 enum { Q, K, V, MASK };
 enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT };
 enum { ROWS_ZERO, ROWS_NAN, ROWS_GUARD };
-enum { CHUNK = HN_MMA_CHUNK, ELEMS = 8 /* of a chunk */, TILE = 16, MOST_WIDTH = 128, MOST_KEYS = 128, STAGES = 2 };
+enum { CHUNK = HN_MMA_CHUNK, ELEMS = 8 /* of a chunk */, TILE = 16, MOST_WIDTH = 128, MOST_KEYS = 128, MOST_GROUPS = 2, STAGES = 2 };
 
 /* The last axis lies densest, the others in any order. */
 static bool has_whole_rows(const hn_value *v)
@@ -46,6 +47,7 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     (void)r, (void)t;
     hn_space_add_list(ret, "rows", 4, (const int64_t[]){ 64, 32, 128, 16 });
     hn_space_add_list(ret, "keys", 3, (const int64_t[]){ 64, 32, 128 });
+    hn_space_add_list(ret, "groups", 2, (const int64_t[]){ 1, 2 }); /* of 16 rows, to a warp */
 }
 
 /* Elements between lines in shared memory: an odd number of chunks apart, so that eight lines meet all banks. */
@@ -59,13 +61,18 @@ static int64_t shared_bytes(int64_t d, int64_t dv, int64_t keys)
     return STAGES * keys * (line_of(d) + line_of(dv)) * 2;
 }
 
+static int64_t threads_of(const int64_t *p)
+{
+    return p[P_ROWS] / (TILE * p[P_GROUPS]) * 32;
+}
+
 /* Queries, scores and results of a warp must fit its registers, tiles the shared memory, chunks of a tile the threads. */
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
-    enum { OTHER_REGISTERS = 60 };
-    const int64_t d = hn_in(r->root, Q)->type.dim[3], dv = hn_in(r->root, V)->type.dim[3], threads = p[P_ROWS] * 2;
-    if (d / 4 + dv / 2 + p[P_KEYS] / 2 + OTHER_REGISTERS > t->n_vreg) return false;
-    if (p[P_KEYS] * HN_MIN(d, dv) / ELEMS < threads) return false;
+    enum { OTHER_REGISTERS = 40, OF_A_GROUP = 20, MOST_CHUNKS = 16 /* each has an address in registers */ };
+    const int64_t d = hn_in(r->root, Q)->type.dim[3], dv = hn_in(r->root, V)->type.dim[3], threads = threads_of(p);
+    if (threads < 32 || p[P_GROUPS] * (d / 4 + dv / 2 + p[P_KEYS] / 2 + OF_A_GROUP) + OTHER_REGISTERS > t->n_vreg) return false;
+    if (p[P_KEYS] * HN_MIN(d, dv) / ELEMS < threads || p[P_KEYS] * HN_MAX(d, dv) / ELEMS > threads * MOST_CHUNKS) return false;
     return shared_bytes(d, dv, p[P_KEYS]) <= t->shared_bytes - 1024;
 }
 
@@ -78,7 +85,7 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     const double d = (double)q->type.dim[3], dv = (double)y->type.dim[3];
     const double heads = (double)hn_region_opt(r, q->type.dim[0]) * (double)hn_region_opt(r, q->type.dim[1]);
     const double blocks = heads * ceil(rows / (double)p[P_ROWS]);
-    const double registers = 2 * (double)p[P_ROWS] * (d / 4 + dv / 2 + (double)p[P_KEYS] / 2 + 80);
+    const double registers = (double)threads_of(p) * ((double)p[P_GROUPS] * (d / 4 + dv / 2 + (double)p[P_KEYS] / 2) + 80);
     const double room = fmax(1, fmin(floor(REGISTERS / registers),
                                      floor((double)t->shared_bytes / (double)shared_bytes(q->type.dim[3], y->type.dim[3], p[P_KEYS]))));
     const double side = fmin(room, ceil(blocks / t->n_core)), waves = fmax(1, blocks / (t->n_core * side));
@@ -89,21 +96,27 @@ static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
     return ns * t->n_core;
 }
 
+/* 16 rows of queries, two of them a thread's. */
+typedef struct group {
+    hn_kv row[2], limit[2], live[2]; /* limit: the keys each sees */
+    hn_kv query[MOST_WIDTH / TILE];
+    hn_kvar out[MOST_WIDTH / 8], top[2], sum[2]; /* top: the greatest score so far, times log2 e */
+    hn_kv score[MOST_KEYS / 8]; /* then weights */
+} group;
+
 typedef struct att {
     const hn_region *r;
     const hn_value *q, *k, *v, *mask, *y;
     hn_lower *l;
     hn_kb *b;
-    int rows, keys, threads, ks, vs; /* ks, vs: shared arrays */
+    int rows, keys, groups, threads, ks, vs; /* ks, vs: shared arrays */
     int64_t d, dv;
     hn_dtype type;
     hn_kv t;                        /* keys there are */
     hn_kv batch, head, key_head, tid, lane;
-    hn_kv row[2], limit[2], live[2]; /* this thread's two rows of queries, and the keys each sees */
-    hn_kv query[MOST_WIDTH / TILE];
-    hn_kvar out[MOST_WIDTH / 8], top[2], sum[2];
-    hn_kv score[MOST_KEYS / 8]; /* then weights */
-    double factor;              /* of scores on their way into the exponential */
+    hn_kv warp_limit;               /* keys that the warp's last row sees */
+    group of[MOST_GROUPS];
+    double factor; /* of scores on their way into the exponential */
 } att;
 
 static hn_kv row_place(att *a, const hn_value *v, hn_kv head, hn_kv row)
@@ -113,21 +126,52 @@ static hn_kv row_place(att *a, const hn_value *v, hn_kv head, hn_kv row)
 }
 
 /* ---- tiles of keys and values into shared memory ---- */
-/* Rows past the last one arrive as zeros. */
+static bool is_causal(const att *a)
+{
+    return hn_attr_i(a->r->root, "causal") != NO_CAUSAL;
+}
+
+static bool keys_fill_tiles(const att *a)
+{
+    const hn_dim t = a->k->type.dim[2];
+    return hn_dim_is_const(t) && t % a->keys == 0;
+}
+
+/* Where a thread's chunk lies in a tile, in shared memory, in memory; rows past the last one arrive as zeros. */
+typedef struct chunk {
+    hn_kv line, to, from;
+} chunk;
+
+static chunk chunk_at(att *a, hn_kv e, int64_t width, hn_kv stride, hn_kv stage, hn_kv start)
+{
+    hn_kb *b = a->b;
+    const hn_kv per = hn_kb_i(b, width / ELEMS), line = hn_kb_idiv(b, e, per), col = hn_kb_muli(b, hn_kb_imod(b, e, per), ELEMS);
+    return (chunk){ .line = line, .to = hn_kb_add(b, stage, hn_kb_add(b, hn_kb_muli(b, line, line_of(width)), col)),
+                    .from = hn_kb_add(b, start, hn_kb_add(b, hn_kb_mul(b, line, stride), col)) };
+}
+
+/* So many lines on, in a form that leaves what is constant to the copy's own offset. */
+static chunk chunk_below(att *a, chunk c, int64_t lines, int64_t width, hn_kv stride)
+{
+    hn_kb *b = a->b;
+    return (chunk){ .line = hn_kb_addi(b, c.line, lines), .to = hn_kb_addi(b, c.to, lines * line_of(width)),
+                    .from = hn_kb_add(b, c.from, hn_kb_muli(b, stride, lines)) };
+}
+
 static void copy_rows(att *a, const hn_value *v, int shared, int64_t width, hn_kv first, hn_kv stage)
 {
     hn_kb *b = a->b;
     const int64_t chunks = width / ELEMS, all = a->keys * chunks;
     const int from = hn_lower_in(a->l, hn_region_operand(a->r, v));
-    const hn_kv start = row_place(a, v, a->key_head, hn_kb_i(b, 0)), stride = hn_loops_stride(a->l, v, 2);
+    const hn_kv stride = hn_loops_stride(a->l, v, 2);
+    const hn_kv start = hn_kb_add(b, row_place(a, v, a->key_head, hn_kb_i(b, 0)), hn_kb_mul(b, first, stride));
+    const chunk top = chunk_at(a, a->tid, width, stride, stage, start);
     for (int64_t i = 0; i < all; i += a->threads) {
-        const hn_kv e = hn_kb_addi(b, a->tid, i), line = hn_kb_idiv(b, e, hn_kb_i(b, chunks));
-        const hn_kv col = hn_kb_muli(b, hn_kb_imod(b, e, hn_kb_i(b, chunks)), ELEMS), row = hn_kb_add(b, first, line);
-        hn_kv ok = hn_kb_lt(b, row, a->t);
-        const bool part = i + a->threads > all;
-        if (part) hn_kb_if(b, hn_kb_lt(b, e, hn_kb_i(b, all)));
-        const hn_kv to = hn_kb_add(b, hn_kb_add(b, stage, hn_kb_muli(b, line, line_of(width))), col);
-        hn_kb_copy(b, shared, to, from, hn_kb_add(b, start, hn_kb_add(b, hn_kb_mul(b, row, stride), col)), CHUNK, ok);
+        const bool part = i + a->threads > all, below = a->threads % chunks == 0;
+        const chunk c = below ? chunk_below(a, top, i / chunks, width, stride) : chunk_at(a, hn_kb_addi(b, a->tid, i), width, stride, stage, start);
+        const hn_kv ok = keys_fill_tiles(a) ? HN_KV_NONE : hn_kb_lt(b, hn_kb_add(b, first, c.line), a->t);
+        if (part) hn_kb_if(b, hn_kb_lt(b, hn_kb_addi(b, a->tid, i), hn_kb_i(b, all)));
+        hn_kb_copy(b, shared, c.to, from, c.from, CHUNK, ok);
         if (part) hn_kb_end(b);
     }
 }
@@ -144,18 +188,18 @@ static void copy_tile(att *a, hn_kv tile, hn_kv tiles)
 }
 
 /* ---- queries in registers ---- */
-static void load_queries(att *a)
+static void load_queries(att *a, group *g)
 {
     hn_kb *b = a->b;
     const int from = hn_lower_in(a->l, hn_region_operand(a->r, a->q));
     const hn_kv pair = hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2);
     hn_kv at[2];
-    for (int i = 0; i < 2; i++) at[i] = hn_kb_add(b, row_place(a, a->q, a->head, a->row[i]), pair);
+    for (int i = 0; i < 2; i++) at[i] = hn_kb_add(b, row_place(a, a->q, a->head, g->row[i]), pair);
     for (int s = 0; s < a->d / TILE; s++) {
         hn_kv words = hn_kb_int(b, HN_U32, 4, 0);
         for (int w = 0; w < 4; w++)
-            words = hn_kb_insert(b, words, hn_kb_load_as(b, from, hn_kb_addi(b, at[w % 2], s * TILE + w / 2 * 8), HN_U32, 1, HN_KV_NONE), w);
-        a->query[s] = words;
+            words = hn_kb_insert(b, words, hn_kb_load_as_aligned(b, from, hn_kb_addi(b, at[w % 2], s * TILE + w / 2 * 8), HN_U32, 1), w);
+        g->query[s] = words;
     }
 }
 
@@ -167,27 +211,32 @@ static hn_kv quarter(att *a, bool high)
     return high ? hn_kb_idiv(b, q, two) : hn_kb_imod(b, q, two);
 }
 
+static void add_product(att *a, hn_kv x, hn_kv y, hn_kv *sum)
+{
+    *sum = hn_kb_mma(a->b, a->type, x, y, *sum);
+}
+
 static void multiply_keys(att *a, hn_kv stage)
 {
     hn_kb *b = a->b;
     const hn_kv line = hn_kb_add(b, hn_kb_muli(b, quarter(a, true), 8), hn_kb_imod(b, a->lane, hn_kb_i(b, 8)));
     const hn_kv at = hn_kb_add(b, hn_kb_add(b, stage, hn_kb_muli(b, line, line_of(a->d))), hn_kb_muli(b, quarter(a, false), ELEMS));
     for (int j = 0; j < a->keys / 8; j += 2) {
-        hn_kv x[2] = { hn_kb_float(b, HN_F32, 4, 0), hn_kb_float(b, HN_F32, 4, 0) };
+        for (int g = 0; g < a->groups; g++)
+            for (int h = 0; h < 2; h++) a->of[g].score[j + h] = hn_kb_float(b, HN_F32, 4, 0);
         for (int s = 0; s < a->d / TILE; s++) {
             const hn_kv two = hn_kb_ldmatrix(b, a->ks, hn_kb_addi(b, at, 8 * j * line_of(a->d) + s * TILE), 4, false);
-            for (int h = 0; h < 2; h++) x[h] = hn_kb_mma(b, a->type, a->query[s], hn_kb_slice(b, two, 2 * h, 2), x[h]);
+            for (int g = 0; g < a->groups; g++)
+                for (int h = 0; h < 2; h++) add_product(a, a->of[g].query[s], hn_kb_slice(b, two, 2 * h, 2), &a->of[g].score[j + h]);
         }
-        a->score[j] = x[0];
-        a->score[j + 1] = x[1];
     }
 }
 
-static hn_kv mask_at(att *a, int i, hn_kv key, hn_kv on)
+static hn_kv mask_at(att *a, hn_kv row, hn_kv key, hn_kv on)
 {
     hn_kb *b = a->b;
     const hn_tdesc *t = &a->mask->type;
-    const hn_kv full[4] = { a->batch, a->head, a->row[i], key };
+    const hn_kv full[4] = { a->batch, a->head, row, key };
     hn_kv at[4];
     hn_kidx idx;
     for (int k = 0; k < t->rank; k++) at[k] = t->dim[k] == 1 ? hn_kb_i(b, 0) : full[4 - t->rank + k];
@@ -201,8 +250,7 @@ static hn_kv mask_at(att *a, int i, hn_kv key, hn_kv on)
 /* Every key is seen, whole tiles of them. */
 static bool sees_all(const att *a)
 {
-    const hn_dim t = a->k->type.dim[2];
-    return !hn_attr_i(a->r->root, "causal") && hn_dim_is_const(t) && t % a->keys == 0;
+    return !is_causal(a) && keys_fill_tiles(a);
 }
 
 static double scale_of(const att *a)
@@ -218,46 +266,45 @@ static bool scales_late(const att *a)
 }
 
 /* One score: row i of this thread's two. all: every row sees every key of the tile. */
-static hn_kv finish_score(att *a, int i, hn_kv key, bool all, hn_kv x)
+static hn_kv finish_score(att *a, const group *g, int i, hn_kv key, bool all, hn_kv x)
 {
     hn_kb *b = a->b;
-    const hn_kv on = all ? HN_KV_NONE : hn_kb_lt(b, key, a->limit[i]);
+    const hn_kv on = all ? HN_KV_NONE : hn_kb_lt(b, key, g->limit[i]);
     if (a->mask) {
-        const hn_kv m = mask_at(a, i, key, on);
+        const hn_kv m = mask_at(a, g->row[i], key, on);
         x = a->mask->type.dtype == HN_BOOL ? hn_kb_select(b, m, x, hn_kb_f(b, (float)hn_attr_f(a->r->root, "hide"))) : hn_kb_add(b, x, m);
     }
     return all ? x : hn_kb_select(b, on, x, hn_kb_f(b, -__builtin_inff()));
 }
 
-static void finish_scores(att *a, hn_kv first, bool all)
+static void finish_scores(att *a, group *g, hn_kv first, bool all)
 {
     hn_kb *b = a->b;
     const double cap = hn_attr_f(a->r->root, "softcap");
     const hn_kv scale = hn_kb_float(b, HN_F32, 4, scale_of(a)), most = hn_kb_float(b, HN_F32, 4, cap);
     const hn_kv pair = hn_kb_add(b, first, hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2));
     for (int j = 0; j < a->keys / 8; j++) {
-        hn_kv x = scales_late(a) ? a->score[j] : hn_kb_mul(b, a->score[j], scale);
+        hn_kv x = scales_late(a) ? g->score[j] : hn_kb_mul(b, g->score[j], scale);
         if (cap != 0) x = hn_kb_mul(b, hn_kb_math(b, HN_KMATH_TANH, hn_kb_div(b, x, most)), most);
         for (int i = 0; i < 4 && (a->mask || !all); i++) {
             const hn_kv key = hn_kb_addi(b, pair, 8 * j + i % 2);
-            x = hn_kb_insert(b, x, finish_score(a, i / 2, key, all, hn_kb_extract(b, x, i)), i);
+            x = hn_kb_insert(b, x, finish_score(a, g, i / 2, key, all, hn_kb_extract(b, x, i)), i);
         }
-        a->score[j] = x;
+        g->score[j] = x;
     }
 }
 
 /* ---- weights ---- */
-/* Of row i: what `op` makes of all its scores in this tile. Four threads hold a row. */
-static hn_kv across_row(att *a, int i, hn_kop op)
+/* Of row i: what `op` makes of all its scores in this tile, by halves: a chain would be waited for. Four threads hold a row. */
+static hn_kv across_row(att *a, const group *g, int i, hn_kop op)
 {
     hn_kb *b = a->b;
-    hn_kv x = HN_KV_NONE;
-    for (int j = 0; j < a->keys / 8; j++)
-        for (int k = 0; k < 2; k++) {
-            const hn_kv e = hn_kb_extract(b, a->score[j], 2 * i + k);
-            x = hn_kv_is(x) ? hn_kb_bin(b, op, x, e) : e;
-        }
-    return x;
+    hn_kv x[MOST_KEYS / 4];
+    int n = a->keys / 4;
+    for (int j = 0; j < n; j++) x[j] = hn_kb_extract(b, g->score[j / 2], 2 * i + j % 2);
+    for (; n > 1; n /= 2)
+        for (int j = 0; j < n / 2; j++) x[j] = hn_kb_bin(b, op, x[2 * j], x[2 * j + 1]);
+    return x[0];
 }
 
 static hn_kv over_quad(hn_kb *b, hn_kop op, hn_kv x)
@@ -274,39 +321,34 @@ static hn_kv by_lanes(hn_kb *b, const hn_kv *x)
     return v;
 }
 
-/* e^(x - off), by the processor's own powers of two: closer than weights of 16 bits are. */
-static hn_kv exp_less(const att *a, hn_kv x, hn_kv off)
-{
-    hn_kb *b = a->b;
-    const hn_kv log2e = hn_kb_like(b, x, 1.4426950408889634 * a->factor);
-    return hn_kb_exp2a(b, hn_kb_fma(b, x, log2e, hn_kb_neg(b, hn_kb_mul(b, off, log2e))));
-}
-
-/* Scores become weights; what was summed so far shrinks to the new maximum. A row that has seen no key yet has none: taking 0 off
- * leaves weights of 0. */
-static void weigh(att *a)
+/* Scores become weights: e^x as 2^(x log2 e - top), by the processor's own powers of two: closer than weights of 16 bits are while scores
+ * stay under 2^12. What was summed so far shrinks to the new maximum. A row that has seen no key yet has none: taking 0 off leaves
+ * weights of 0. */
+static void weigh(att *a, group *g)
 {
     hn_kb *b = a->b;
     hn_kv off[2], shrink[2];
-    const hn_kv least = hn_kb_f(b, -__builtin_inff());
+    const double log2e = 1.4426950408889634 * a->factor;
+    const hn_kv least = hn_kb_f(b, -__builtin_inff()), to_two = hn_kb_float(b, HN_F32, 4, log2e);
     for (int i = 0; i < 2; i++) {
-        const hn_kv old = hn_kb_get(b, a->top[i]), now = hn_kb_max(b, old, over_quad(b, HN_KOP_MAX, across_row(a, i, HN_KOP_MAX)));
-        off[i] = hn_kb_select(b, hn_kb_eq(b, now, least), hn_kb_f(b, 0), now);
-        shrink[i] = exp_less(a, old, off[i]);
-        hn_kb_set(b, a->top[i], now);
+        const hn_kv most = over_quad(b, HN_KOP_MAX, across_row(a, g, i, HN_KOP_MAX)), old = hn_kb_get(b, g->top[i]);
+        const hn_kv now = hn_kb_max(b, old, hn_kb_mul(b, most, hn_kb_f(b, (float)log2e)));
+        off[i] = hn_kb_neg(b, hn_kb_select(b, hn_kb_eq(b, now, least), hn_kb_f(b, 0), now));
+        shrink[i] = hn_kb_exp2a(b, hn_kb_add(b, old, off[i]));
+        hn_kb_set(b, g->top[i], now);
     }
     const hn_kv offs = by_lanes(b, off), shrinks = by_lanes(b, shrink);
-    for (int j = 0; j < a->keys / 8; j++) a->score[j] = exp_less(a, a->score[j], offs);
+    for (int j = 0; j < a->keys / 8; j++) g->score[j] = hn_kb_exp2a(b, hn_kb_fma(b, g->score[j], to_two, offs));
     for (int i = 0; i < 2; i++)
-        hn_kb_set(b, a->sum[i], hn_kb_fma(b, hn_kb_get(b, a->sum[i]), shrink[i], across_row(a, i, HN_KOP_ADD)));
-    for (int n = 0; n < a->dv / 8; n++) hn_kb_set(b, a->out[n], hn_kb_mul(b, hn_kb_get(b, a->out[n]), shrinks));
+        hn_kb_set(b, g->sum[i], hn_kb_fma(b, hn_kb_get(b, g->sum[i]), shrink[i], across_row(a, g, i, HN_KOP_ADD)));
+    for (int n = 0; n < a->dv / 8; n++) hn_kb_set(b, g->out[n], hn_kb_mul(b, hn_kb_get(b, g->out[n]), shrinks));
 }
 
 /* Words of the left operand from two tiles of weights beside each other. */
-static hn_kv weight_words(att *a, int s)
+static hn_kv weight_words(att *a, const group *g, int s)
 {
     hn_kb *b = a->b;
-    const hn_kv both = hn_kb_concat(b, a->score[2 * s], a->score[2 * s + 1]);
+    const hn_kv both = hn_kb_concat(b, g->score[2 * s], g->score[2 * s + 1]);
     return hn_kb_bitcast(b, hn_kb_half(b, both, a->type), HN_U32, 4);
 }
 
@@ -316,27 +358,31 @@ static void multiply_values(att *a, hn_kv stage)
     const hn_kv line = hn_kb_add(b, hn_kb_muli(b, quarter(a, false), 8), hn_kb_imod(b, a->lane, hn_kb_i(b, 8)));
     const hn_kv at = hn_kb_add(b, hn_kb_add(b, stage, hn_kb_muli(b, line, line_of(a->dv))), hn_kb_muli(b, quarter(a, true), ELEMS));
     for (int s = 0; s < a->keys / TILE; s++) {
-        const hn_kv w = weight_words(a, s);
+        hn_kv w[MOST_GROUPS];
+        for (int g = 0; g < a->groups; g++) w[g] = weight_words(a, &a->of[g], s);
         for (int n = 0; n < a->dv / 8; n += 2) {
             const hn_kv two = hn_kb_ldmatrix(b, a->vs, hn_kb_addi(b, at, s * TILE * line_of(a->dv) + 8 * n), 4, true);
-            for (int h = 0; h < 2; h++)
-                hn_kb_set(b, a->out[n + h], hn_kb_mma(b, a->type, w, hn_kb_slice(b, two, 2 * h, 2), hn_kb_get(b, a->out[n + h])));
+            for (int g = 0; g < a->groups; g++)
+                for (int h = 0; h < 2; h++) {
+                    const hn_kvar to = a->of[g].out[n + h];
+                    hn_kb_set(b, to, hn_kb_mma(b, a->type, w[g], hn_kb_slice(b, two, 2 * h, 2), hn_kb_get(b, to)));
+                }
         }
     }
 }
 
 /* ---- results ---- */
-static void store_row(att *a, int i)
+static void store_row(att *a, const group *g, int i)
 {
     hn_kb *b = a->b;
     const int64_t rows = hn_attr_i(a->r->root, "rows");
-    const hn_kv sum = over_quad(b, HN_KOP_ADD, hn_kb_get(b, a->sum[i])), zero = hn_kb_f(b, 0), none = hn_kb_eq(b, sum, zero);
-    const hn_kv factor = hn_kb_select(b, none, rows == ROWS_NAN ? hn_kb_f(b, __builtin_nanf("")) : zero, hn_kb_div(b, hn_kb_f(b, 1), sum));
+    const hn_kv sum = over_quad(b, HN_KOP_ADD, hn_kb_get(b, g->sum[i])), zero = hn_kb_f(b, 0), none = hn_kb_eq(b, sum, zero);
+    const hn_kv factor = hn_kb_select(b, none, rows == ROWS_NAN ? hn_kb_f(b, __builtin_nanf("")) : zero, hn_kb_rcpa(b, sum));
     const hn_kv undefined = hn_kb_ne(b, sum, sum), col = hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2);
-    hn_kb_if(b, a->live[i]);
+    hn_kb_if(b, g->live[i]);
     for (int n = 0; n < a->dv / 8; n++) {
-        const hn_kv at[4] = { a->batch, a->head, a->row[i], hn_kb_addi(b, col, 8 * n) };
-        hn_kv x = hn_kb_mul(b, hn_kb_slice(b, hn_kb_get(b, a->out[n]), 2 * i, 2), hn_kb_splat(b, factor, 2));
+        const hn_kv at[4] = { a->batch, a->head, g->row[i], hn_kb_addi(b, col, 8 * n) };
+        hn_kv x = hn_kb_mul(b, hn_kb_slice(b, hn_kb_get(b, g->out[n]), 2 * i, 2), hn_kb_splat(b, factor, 2));
         if (rows == ROWS_GUARD) x = hn_kb_select(b, undefined, hn_kb_like(b, x, 0), x);
         hn_kidx idx;
         hn_kidx_init(&idx, 4, at);
@@ -359,8 +405,20 @@ static hn_kv limit_of(att *a, hn_kv row)
     return hn_kb_max(b, hn_kb_min(b, n, a->t), hn_kb_i(b, 0));
 }
 
-/* Opens the block; tiles of keys that its first row sees whole, and that its last row sees any of. Rows past the last query repeat it
- * and store nothing. */
+/* This thread's rows of a group that begins at row `first`. Rows past the last query repeat it and store nothing. */
+static void place_group(att *a, group *g, hn_kv first, hn_kv last)
+{
+    hn_kb *b = a->b;
+    for (int i = 0; i < 2; i++) {
+        const hn_kv row = hn_kb_addi(b, hn_kb_add(b, first, hn_kb_idiv(b, a->lane, hn_kb_i(b, 4))), 8 * i);
+        g->live[i] = hn_kb_le(b, row, last);
+        g->row[i] = hn_kb_min(b, row, last);
+        g->limit[i] = limit_of(a, g->row[i]);
+    }
+}
+
+/* Opens the block; tiles of keys that its first row sees whole, and that its last row sees any of. The last rows of a causal head, which
+ * have most to do, come first. */
 static void open_block(att *a, hn_kv *ret_whole, hn_kv *ret_any)
 {
     hn_kb *b = a->b;
@@ -377,38 +435,41 @@ static void open_block(att *a, hn_kv *ret_whole, hn_kv *ret_any)
     a->batch = hn_kb_idiv(b, line, heads);
     a->head = hn_kb_imod(b, line, heads);
     a->key_head = hn_kb_idiv(b, a->head, hn_kb_max(b, hn_kb_idiv(b, heads, hn_kb_max(b, key_heads, one)), one));
-    const hn_kv first = hn_kb_muli(b, hn_kb_imod(b, block, tiles), a->rows);
-    for (int i = 0; i < 2; i++) {
-        const hn_kv own = hn_kb_add(b, hn_kb_muli(b, hn_kb_idiv(b, a->tid, hn_kb_i(b, 32)), TILE), hn_kb_idiv(b, a->lane, hn_kb_i(b, 4)));
-        const hn_kv row = hn_kb_addi(b, hn_kb_add(b, first, own), 8 * i);
-        a->live[i] = hn_kb_le(b, row, last);
-        a->row[i] = hn_kb_min(b, row, last);
-        a->limit[i] = limit_of(a, a->row[i]);
-    }
+    hn_kv tile = hn_kb_imod(b, block, tiles);
+    if (is_causal(a)) tile = hn_kb_sub(b, hn_kb_addi(b, tiles, -1), tile);
+    const hn_kv first = hn_kb_muli(b, tile, a->rows);
+    const int64_t of_warp = (int64_t)TILE * a->groups;
+    const hn_kv warp_first = hn_kb_add(b, first, hn_kb_muli(b, hn_kb_idiv(b, a->tid, hn_kb_i(b, 32)), of_warp));
+    a->warp_limit = limit_of(a, hn_kb_min(b, hn_kb_addi(b, warp_first, of_warp - 1), last));
+    for (int g = 0; g < a->groups; g++) place_group(a, &a->of[g], hn_kb_addi(b, warp_first, (int64_t)TILE * g), last);
     const hn_kv most = limit_of(a, hn_kb_min(b, hn_kb_addi(b, first, a->rows - 1), last));
     *ret_whole = hn_kb_idiv(b, limit_of(a, first), hn_kb_i(b, a->keys));
     *ret_any = hn_kb_idiv(b, hn_kb_addi(b, most, a->keys - 1), hn_kb_i(b, a->keys));
 }
 
-/* The tile has been asked for; the next one is before this one is used. */
+/* The tile has been asked for; the next one is before this one is used. Of a tile that is cut, a warp may see nothing. */
 static void take_tile(att *a, hn_kv tile, hn_kv tiles, bool all)
 {
     hn_kb *b = a->b;
     const hn_kv turn = hn_kb_imod(b, tile, hn_kb_i(b, STAGES));
+    const bool skips = !all && is_causal(a);
     hn_kb_await(b, 0);
     hn_kb_barrier(b);
     copy_tile(a, hn_kb_addi(b, tile, 1), tiles);
+    if (skips) hn_kb_if(b, hn_kb_lt(b, hn_kb_muli(b, tile, a->keys), a->warp_limit));
     multiply_keys(a, hn_kb_muli(b, turn, a->keys * line_of(a->d)));
-    finish_scores(a, hn_kb_muli(b, tile, a->keys), all);
-    weigh(a);
+    for (int g = 0; g < a->groups; g++) {
+        finish_scores(a, &a->of[g], hn_kb_muli(b, tile, a->keys), all);
+        weigh(a, &a->of[g]);
+    }
     multiply_values(a, hn_kb_muli(b, turn, a->keys * line_of(a->dv)));
+    if (skips) hn_kb_end(b);
 }
 
-/* Tiles that every row of the block sees whole need no look at which keys it sees. */
+/* The first tile has been asked for. Tiles that every row of the block sees whole need no look at which keys it sees. */
 static void walk_keys(att *a, hn_kv whole, hn_kv tiles)
 {
     hn_kb *b = a->b;
-    copy_tile(a, hn_kb_i(b, 0), tiles);
     const hn_kv seen = hn_kb_forn(b, whole);
     take_tile(a, seen, tiles, /* all= */ true);
     hn_kb_end(b);
@@ -418,13 +479,25 @@ static void walk_keys(att *a, hn_kv whole, hn_kv tiles)
     hn_kb_end(b);
 }
 
+static void begin_group(att *a, group *g)
+{
+    hn_kb *b = a->b;
+    load_queries(a, g);
+    for (int i = 0; i < 2; i++) {
+        g->top[i] = hn_kb_var(b, hn_kb_f(b, -__builtin_inff()));
+        g->sum[i] = hn_kb_var(b, hn_kb_f(b, 0));
+    }
+    for (int n = 0; n < a->dv / 8; n++) g->out[n] = hn_kb_var(b, hn_kb_float(b, HN_F32, 4, 0));
+}
+
 static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p, hn_emission *ret, hn_diag *dg)
 {
     hn_kb *b = hn_kb_new(ret->arena, "attention_half_mma__cuda");
     hn_lower *l = hn_lower_new(ret->arena, b, r, t);
     if (!b || !l) return HN_NOMEM(dg);
     att a = { .r = r, .q = hn_in(r->root, Q), .k = hn_in(r->root, K), .v = hn_in(r->root, V), .mask = hn_in(r->root, MASK),
-              .y = r->root->out[0], .l = l, .b = b, .rows = (int)p[P_ROWS], .keys = (int)p[P_KEYS], .threads = (int)p[P_ROWS] * 2 };
+              .y = r->root->out[0], .l = l, .b = b, .rows = (int)p[P_ROWS], .keys = (int)p[P_KEYS], .groups = (int)p[P_GROUPS],
+              .threads = (int)threads_of(p) };
     a.type = a.y->type.dtype;
     a.d = a.q->type.dim[3];
     a.dv = a.v->type.dim[3];
@@ -433,21 +506,17 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     a.factor = scales_late(&a) ? scale_of(&a) : 1;
     hn_kv whole, tiles;
     open_block(&a, &whole, &tiles);
-    load_queries(&a);
-    for (int i = 0; i < 2; i++) {
-        a.top[i] = hn_kb_var(b, hn_kb_f(b, -__builtin_inff()));
-        a.sum[i] = hn_kb_var(b, hn_kb_f(b, 0));
-    }
-    for (int n = 0; n < a.dv / 8; n++) a.out[n] = hn_kb_var(b, hn_kb_float(b, HN_F32, 4, 0));
+    copy_tile(&a, hn_kb_i(b, 0), tiles);
+    for (int g = 0; g < a.groups; g++) begin_group(&a, &a.of[g]);
     walk_keys(&a, whole, tiles);
-    for (int i = 0; i < 2; i++) store_row(&a, i);
+    for (int i = 0; i < 2 * a.groups; i++) store_row(&a, &a.of[i / 2], i % 2);
     hn_kb_end(b);
     hn_kb_end(b);
     return hn_lower_finish_whole(l, ret, dg);
 }
 
 const hn_tactic_def hn_tactic_attention_half_mma__cuda = {
-    .name = "attention_half_mma__cuda", .rev = 3, .arch = HN_ARCH_SM,
+    .name = "attention_half_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
     .source = HN_KNOB_tactic_attention,
 };
