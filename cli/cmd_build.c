@@ -37,6 +37,47 @@ static void add_costs(cJSON *to, const cJSON *report)
         cJSON_AddNumberToObject(to, key[i], cJSON_GetNumberValue(cJSON_GetObjectItem(report, key[i])));
 }
 
+static int by_number(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+/* Times of a region's candidates, least first. */
+static int candidate_times(const cJSON *region, double *ret, int cap)
+{
+    int n = 0;
+    const cJSON *c;
+    cJSON_ArrayForEach(c, cJSON_GetObjectItem(region, "candidates"))
+        if (n < cap && cJSON_GetObjectItem(c, "measured_us") && !cJSON_GetObjectItem(c, "reason"))
+            ret[n++] = cJSON_GetNumberValue(cJSON_GetObjectItem(c, "measured_us"));
+    qsort(ret, (size_t)n, sizeof *ret, by_number);
+    return n;
+}
+
+/* {label: [share of the time of all regions, times of the second, third, ... candidate over that of the first]} */
+static cJSON *runners_up(const cJSON *report)
+{
+    enum { MOST = 96 };
+    const cJSON *regions = cJSON_GetObjectItem(report, "regions"), *r;
+    cJSON *all = cJSON_CreateObject();
+    double whole = 0, us[MOST];
+    cJSON_ArrayForEach(r, regions) whole += cJSON_GetNumberValue(cJSON_GetObjectItem(r, "us"));
+    cJSON_ArrayForEach(r, regions)
+    {
+        const char *label = cJSON_GetStringValue(cJSON_GetObjectItem(r, "label"));
+        cJSON *row = cJSON_GetObjectItem(all, label);
+        const double share = cJSON_GetNumberValue(cJSON_GetObjectItem(r, "us")) / whole;
+        const int n = row ? 0 : candidate_times(r, us, MOST);
+        if (row) cJSON_SetNumberValue(cJSON_GetArrayItem(row, 0), cJSON_GetArrayItem(row, 0)->valuedouble + share);
+        if (n < 2) continue;
+        row = cJSON_AddArrayToObject(all, label);
+        cJSON_AddItemToArray(row, cJSON_CreateNumber(share));
+        for (int i = 1; i < n; i++) cJSON_AddItemToArray(row, cJSON_CreateNumber(us[i] / us[0]));
+    }
+    return all;
+}
+
 static void print_summary(const cli_options *o, const hone_model *m, const char *path, const char *report)
 {
     cJSON *r = cJSON_Parse(report);
@@ -51,6 +92,7 @@ static void print_summary(const cli_options *o, const hone_model *m, const char 
         cJSON_AddNumberToObject(j, "peak_rss_bytes", peak);
         cJSON_AddStringToObject(j, "payload", cJSON_GetStringValue(cJSON_GetObjectItem(r, "payload")));
         cJSON_AddItemToObject(j, "knobs", knobs_read(r));
+        cJSON_AddItemToObject(j, "runners_up", runners_up(r));
         if (o->verbose) cJSON_AddItemToObject(j, "report", cJSON_Duplicate(r, true));
         cli_print_json(j);
     } else {

@@ -108,6 +108,7 @@ static void put_region(hn_json *j, const hn_region_report *r)
     put_f64(j, "flops", r->flops);
     put_f64(j, "bytes", r->bytes);
     put_str(j, "digest", hn_digest_text(r->digest, digest));
+    put_str(j, "label", r->label);
     put_candidates(j, r);
     hn_json_object_end(j);
 }

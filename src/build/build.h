@@ -49,6 +49,7 @@ typedef struct hn_region_report {
     bool measured, cached; /* cached: the time came from the timing cache */
     double flops, bytes;
     hn_digest digest;
+    const char *label; /* "region:" and the start of the digest: what routes call it, and all that are equal to it */
     const hn_candidate_report *candidate;
     int n_candidate;
 } hn_region_report;

@@ -3,6 +3,7 @@
 #define HN_BUILD_BUILD_INT_H
 
 #include "build/build.h"
+#include "build/heat.h"
 #include "codegen/codegen.h"
 #include "engine/engine.h"
 #include "engine/plan_builder.h"
@@ -123,7 +124,7 @@ typedef struct hn_contender {
     bool failed;        /* out: it did not compile, or the device did not run it to its end */
     const char *reason; /* out: why it failed */
 } hn_contender;
-hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg);
+hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_heat_memory memory, hn_contender *c, int n, hn_diag *dg);
 
 /* timing.c: the timing cache, one text line an entry. First entry wins. A time of infinity stands for a candidate that failed. */
 typedef struct hn_timing hn_timing;

@@ -6,6 +6,14 @@
 
 enum { MAX_CANDIDATE = 96, MAX_POINT = 48 };
 
+/* What routes call a region, and all that are equal to it. */
+static const char *label_of(hn_arena *a, hn_digest region)
+{
+    enum { DIGITS = 12 };
+    char text[HN_DIGEST_TEXT];
+    return hn_arena_printf(a, "region:%.*s", DIGITS, hn_digest_text(region, text));
+}
+
 /* How many of the ranked candidates are raced, by core:opt_level. */
 static int race_width(int64_t level)
 {
@@ -32,6 +40,8 @@ typedef struct field {
     const hn_region *r;
     const hn_target *t; /* what the region is emitted for */
     bool whole_passes;  /* LLVM runs its whole pipeline over the kernels */
+    int rank;           /* place of the candidate that is taken, 0 the first */
+    hn_heat_memory memory; /* how candidates are timed */
     hn_pin_reader pin;
     HN_VEC(candidate) at;
     HN_VEC(hn_candidate_report) refused;
@@ -163,6 +173,7 @@ static hn_digest timing_key(const field *f, const candidate *c)
     hn_hasher_bytes(&h, &fp, sizeof fp);
     for (int i = 0; i < hn_sym_count(f->r->g->syms); i++)
         hn_hasher_i64(&h, hn_sym_get(f->r->g->syms, hn_sym_at(f->r->g->syms, i))->opt);
+    if (f->memory != HN_HEAT_ROTATING) hn_hasher_i64(&h, f->memory);
     return hn_hasher_end(&h);
 }
 
@@ -202,7 +213,7 @@ static hone_status race(field *f, int n, hn_diag *dg)
     }
     if (m == 0) return HONE_OK;
     hn_log(HN_LOG_DEBUG, "timing %d candidates for %s (%s)", m, f->r->name, f->r->ops);
-    HN_TRY(hn_measure_race(b->measure, f->r, c, m, dg));
+    HN_TRY(hn_measure_race(b->measure, f->r, f->memory, c, m, dg));
     for (int i = 0; i < m; i++) {
         candidate *x = &f->at.at[of[i]];
         if (c[i].failed) {
@@ -226,13 +237,26 @@ static void remember_failures(field *f, int n)
     }
 }
 
+/* Timed ones by their times, then the others by their ranks. */
+static bool is_ahead(const candidate *x, const candidate *y)
+{
+    if (x->measured > 0 && y->measured > 0 && x->measured != y->measured) return x->measured < y->measured;
+    if ((x->measured > 0) != (y->measured > 0)) return x->measured > 0;
+    return x < y;
+}
+
+/* The one at the place that is asked for, or the last of fewer; NULL: all are out. */
 static candidate *best(field *f, int n)
 {
     candidate *win = NULL;
-    for (int i = 0; i < n; i++) {
-        candidate *c = &f->at.at[i];
-        if (c->reason) continue;
-        if (!win || (c->measured > 0 && (win->measured <= 0 || c->measured < win->measured))) win = c;
+    for (int place = 0; place <= f->rank; place++) {
+        candidate *next = NULL;
+        for (int i = 0; i < n; i++) {
+            candidate *c = &f->at.at[i];
+            if (!c->reason && (!win || is_ahead(win, c)) && (!next || is_ahead(c, next))) next = c;
+        }
+        if (!next) break;
+        win = next;
     }
     return win;
 }
@@ -268,6 +292,7 @@ typedef struct pending {
     hn_group *group;
     field f;
     int width;
+    bool timed;   /* and raced where times are missing */
     bool settled; /* nothing is left to measure */
 } pending;
 
@@ -275,7 +300,7 @@ typedef struct pending {
 static hone_status submit(pending *p, hn_diag *dg)
 {
     field *f = &p->f;
-    p->settled = p->width < 2 || !f->b->measure;
+    p->settled = p->width < 2 || !p->timed || !f->b->measure;
     if (!p->settled) {
         int n_open = 0;
         for (int i = 0; i < p->width; i++) n_open += is_open(&f->at.at[i]);
@@ -289,6 +314,18 @@ static hone_status submit(pending *p, hn_diag *dg)
     return HONE_OK;
 }
 
+/* A region can be named by its own digest, which its equals everywhere in the model share. */
+static hone_status read_rank(field *f, const hn_node *n, hn_diag *dg)
+{
+    const char **origin = HN_NEW_N(f->b->a, const char *, n->n_origin + 1);
+    if (!origin) return HN_NOMEM(dg);
+    for (int i = 0; i < n->n_origin; i++) origin[i] = n->origin[i];
+    origin[n->n_origin] = label_of(f->b->a, f->r->digest);
+    if (!origin[n->n_origin]) return HN_NOMEM(dg);
+    f->rank = (int)hn_knob_read_node(f->b->knobs, HN_KNOB_tactic_rank, origin, n->n_origin + 1);
+    return HONE_OK;
+}
+
 static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
 {
     const hn_node *n = group->root;
@@ -299,11 +336,15 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
     if (f->at.n == 0) return no_tactic(f, dg);
     f->whole_passes = hn_knob_read_node(b->knobs, HN_KNOB_code_passes, n->origin, n->n_origin) != 0;
     const int64_t level = hn_knob_read_node(b->knobs, HN_KNOB_core_opt_level, n->origin, n->n_origin);
-    const bool timed = b->o->measure || b->o->frozen;
-    ret->width = timed ? HN_MIN(HN_MAX(1, race_width(level)), f->at.n) : 1;
+    const int raced = b->o->measure || b->o->frozen ? race_width(level) : 0;
+    if (f->at.n > 1) HN_TRY(read_rank(f, n, dg));
+    if (raced > 1 && b->t->arch == HN_ARCH_SM)
+        f->memory = (hn_heat_memory)hn_knob_read_node(b->knobs, HN_KNOB_tactic_operands, n->origin, n->n_origin);
+    ret->timed = raced > 1;
+    ret->width = HN_MIN(HN_MAX(raced, f->rank + 1), f->at.n);
     for (int i = 0; i < ret->width; i++) {
         HN_TRY(emit(f, &f->at.at[i], dg));
-        if (ret->width > 1) recall(f, &f->at.at[i]);
+        if (ret->timed && ret->width > 1) recall(f, &f->at.at[i]);
         leave_untimed_calls(f, &f->at.at[i]);
     }
     return submit(ret, dg);
@@ -339,7 +380,7 @@ static hone_status pick(pending *p, candidate **ret, hn_diag *dg)
         if (!win) {
             candidate *next = &f->at.at[p->width++];
             HN_TRY(emit(f, next, dg));
-            recall(f, next);
+            if (p->timed) recall(f, next);
             leave_untimed_calls(f, next);
             continue;
         }
@@ -459,7 +500,7 @@ static hone_status report_region(hn_job *b, const hn_group *group, hn_diag *dg)
     hn_work w;
     hn_region_work(&group->region, &w);
     const hn_choice *c = group->choice;
-    const hn_region_report r = { .name = group->region.name, .ops = group->region.ops, .tactic = c->name, .ns = c->ns,
+    const hn_region_report r = { .name = group->region.name, .label = label_of(b->a, group->region.digest), .ops = group->region.ops, .tactic = c->name, .ns = c->ns,
                                  .measured = c->measured, .cached = c->cached, .flops = w.flops, .bytes = w.bytes,
                                  .digest = group->region.digest, .candidate = c->candidate, .n_candidate = c->n_candidate };
     return hn_vec_push(b->a, &b->regions, r) ? HONE_OK : HN_NOMEM(dg);

@@ -17,11 +17,19 @@ typedef struct hn_heat_call {
 
 typedef struct hn_heat_lane {
     const char *name; /* of the candidate, for messages about faults */
+    int64_t constant_at; /* constants lie from here to the end of a set of operands */
     hn_heat_call *call;
     int n_call;
     double ns;   /* out: median of a run; 0 where it failed */
     hn_diag why; /* out: why it is out */
 } hn_heat_lane;
+
+/** Where operands lie when a lane runs. */
+typedef enum hn_heat_memory { /* numbers reach the timing cache's keys */
+    HN_HEAT_ROTATING = 0, /* each run on another set, of eight at most */
+    HN_HEAT_COLD = 1,     /* constants as in ROTATING, but nothing of them is in a cache; others where they were in the last run */
+    HN_HEAT_WARM = 2,     /* all where they were in the last run */
+} hn_heat_memory;
 
 /** Bytes that every set of operands holds while the heat runs: indices. */
 typedef struct hn_heat_put {
@@ -33,6 +41,7 @@ typedef struct hn_heat_put {
 typedef struct hn_heat {
     hn_arch arch;
     int n_core;
+    hn_heat_memory memory;
     int64_t set_bytes; /* of one set of operands */
     hn_heat_lane *lane;
     int n_lane;

@@ -13,7 +13,7 @@
 enum { MAGIC = 0x31544848, ALIGN = 64 };
 
 /* Both sides come from one build; the sizes of what they exchange tell builds apart. */
-enum { REVISION = (int)(sizeof(hn_diag) ^ sizeof(hn_launch) << 12 ^ 1u << 24) };
+enum { REVISION = (int)(sizeof(hn_diag) ^ sizeof(hn_launch) << 12 ^ 2u << 24) };
 
 typedef struct head {
     uint32_t magic, revision;
@@ -56,7 +56,7 @@ static void add_call(hn_str *s, const hn_heat_call *c)
 
 static void add_heat(hn_str *s, const hn_heat *h)
 {
-    const int64_t word[] = { h->arch, h->n_core, h->set_bytes, h->n_put, h->n_lane };
+    const int64_t word[] = { h->arch, h->n_core, h->memory, h->set_bytes, h->n_put, h->n_lane };
     for (int i = 0; i < HN_COUNT(word); i++) add_word(s, word[i]);
     for (int i = 0; i < h->n_put; i++) {
         add_word(s, h->put[i].at);
@@ -64,6 +64,7 @@ static void add_heat(hn_str *s, const hn_heat *h)
     }
     for (int i = 0; i < h->n_lane; i++) {
         add_word(s, h->lane[i].why.code);
+        add_word(s, h->lane[i].constant_at);
         add_piece(s, h->lane[i].name, strlen(h->lane[i].name) + 1);
         add_word(s, h->lane[i].n_call);
         for (int k = 0; k < h->lane[i].n_call; k++) add_call(s, &h->lane[i].call[k]);
@@ -128,6 +129,7 @@ static hn_heat *take_heat(hn_arena *a, reader *r)
     if (!h) return NULL;
     h->arch = (hn_arch)take_word(r);
     h->n_core = take_count(r);
+    h->memory = (hn_heat_memory)take_word(r);
     h->set_bytes = take_word(r);
     h->n_put = take_count(r);
     h->n_lane = take_count(r);
@@ -142,6 +144,7 @@ static hn_heat *take_heat(hn_arena *a, reader *r)
     for (int i = 0; i < h->n_lane && h->lane; i++) {
         hn_heat_lane *l = &h->lane[i];
         l->why.code = (hone_status)take_word(r);
+        l->constant_at = take_word(r);
         l->name = take_piece(r, NULL);
         l->n_call = take_count(r);
         l->call = HN_NEW_N(a, hn_heat_call, l->n_call + 1);

@@ -59,30 +59,46 @@ static int64_t ref_bytes(const hn_region *r, const hn_emission *e, hn_ref ref)
 
 enum { GAP = 4096 + 64 }; /* between operands: a page for over-reads, a line against 4 KiB aliasing */
 
-static int64_t set_bytes(const hn_region *r, const hn_emission *e)
+static bool is_constant(const hn_region *r, hn_ref ref)
 {
-    int64_t n = 0;
-    for (int i = 0; i < r->g->n_in; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_IN, i }) + GAP;
-    for (int i = 0; i < r->g->n_out; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_OUT, i }) + GAP;
-    for (int i = 0; i < e->temp_bytes.n; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_TEMP, i }) + GAP;
-    for (int i = 0; i < e->blobs.n; i++) n += ref_bytes(r, e, (hn_ref){ HN_REF_BLOB, i }) + GAP;
-    n += HN_FAULT_BYTES + GAP;
-    return (n + 4095) / 4096 * 4096;
+    return ref.kind == HN_REF_BLOB || (ref.kind == HN_REF_IN && r->data && r->data[ref.index]);
 }
 
-static int64_t offset_of(const hn_region *r, const hn_emission *e, hn_ref want)
+/* Of the first that are constants or are not, behind `at`; found: where `want` lies. */
+static int64_t lay_out(const hn_region *r, const hn_emission *e, bool constant, int64_t at, const hn_ref *want, int64_t *found)
 {
     const struct {
         hn_ref_kind kind;
         int n;
     } order[] = { { HN_REF_IN, r->g->n_in }, { HN_REF_OUT, r->g->n_out }, { HN_REF_TEMP, e->temp_bytes.n },
                   { HN_REF_BLOB, e->blobs.n }, { HN_REF_FAULT, 1 } };
-    int64_t at = 0;
     for (int k = 0; k < HN_COUNT(order); k++)
         for (int i = 0; i < order[k].n; i++) {
-            if (order[k].kind == want.kind && i == want.index) return at;
-            at += (ref_bytes(r, e, (hn_ref){ order[k].kind, i }) + GAP + 63) / 64 * 64;
+            const hn_ref ref = { order[k].kind, i };
+            if (is_constant(r, ref) != constant) continue;
+            if (want && ref.kind == want->kind && ref.index == want->index) *found = at;
+            at += (ref_bytes(r, e, ref) + GAP + 63) / 64 * 64;
         }
+    return at;
+}
+
+/* Constants lie behind all others. */
+static int64_t constant_at(const hn_region *r, const hn_emission *e)
+{
+    return lay_out(r, e, /* constant= */ false, 0, NULL, NULL);
+}
+
+static int64_t set_bytes(const hn_region *r, const hn_emission *e)
+{
+    const int64_t n = lay_out(r, e, /* constant= */ true, constant_at(r, e), NULL, NULL);
+    return (n + 4095) / 4096 * 4096;
+}
+
+static int64_t offset_of(const hn_region *r, const hn_emission *e, hn_ref want)
+{
+    int64_t at = 0;
+    const int64_t behind = lay_out(r, e, /* constant= */ false, 0, &want, &at);
+    (void)lay_out(r, e, /* constant= */ true, behind, &want, &at);
     return at;
 }
 
@@ -108,7 +124,7 @@ static hone_status describe_call(hn_measure *m, const hn_region *r, const hn_emi
 static hone_status describe(hn_measure *m, const hn_region *r, const hn_contender *c, hn_heat_lane *ret, hn_diag *dg)
 {
     const int n = c->e->launches.n;
-    *ret = (hn_heat_lane){ .name = c->name, .call = HN_NEW_N(m->b->a, hn_heat_call, n + 1) };
+    *ret = (hn_heat_lane){ .name = c->name, .constant_at = constant_at(r, c->e), .call = HN_NEW_N(m->b->a, hn_heat_call, n + 1) };
     if (!ret->call) return HN_NOMEM(dg);
     for (; ret->n_call < n; ret->n_call++)
         if (describe_call(m, r, c->e, &c->e->launches.at[ret->n_call], &ret->call[ret->n_call], &ret->why) != HONE_OK) break;
@@ -211,9 +227,9 @@ static hone_status run_heat(hn_measure *m, hn_heat *h, hn_diag *dg)
     return hn_heat_run(m->heater, h, NULL, NULL, dg);
 }
 
-hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_contender *c, int n, hn_diag *dg)
+hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_heat_memory memory, hn_contender *c, int n, hn_diag *dg)
 {
-    hn_heat h = { .arch = m->b->t->arch, .n_core = m->b->t->n_core, .n_lane = n, .lane = HN_NEW_N(m->b->a, hn_heat_lane, n + 1) };
+    hn_heat h = { .arch = m->b->t->arch, .n_core = m->b->t->n_core, .memory = memory, .n_lane = n, .lane = HN_NEW_N(m->b->a, hn_heat_lane, n + 1) };
     if (!h.lane) return HN_NOMEM(dg);
     for (int i = 0; i < n; i++) {
         h.set_bytes = HN_MAX(h.set_bytes, set_bytes(r, c[i].e));

@@ -127,6 +127,14 @@ static const char *knobs_of(hn_arena *a, const char *line)
     return text ? text : "";
 }
 
+/* The text of a JSON object member of numbers and arrays. */
+static const char *object_of(hn_arena *a, const char *line, const char *key)
+{
+    const char *at = strstr(line, key), *end = at ? strchr(at, '}') : NULL;
+    const char *text = end ? hn_arena_strndup(a, at + strlen(key), (size_t)(end - at) - strlen(key)) : NULL;
+    return text ? text : "";
+}
+
 /* ---- building ---- */
 /* How a build that gave no engine ended: exit codes are statuses. Before a deadline only the system's memory killer sends SIGKILL. */
 static hn_outcome outcome_of(const hn_diag *why, const char *how, const char *message)
@@ -176,6 +184,7 @@ hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, h
         return s;
     }
     trial->knobs = knobs_of(t->a, hn_str_get(&line));
+    trial->runners_up = object_of(t->a, hn_str_get(&line), "\"runners_up\":{");
     take_costs(hn_str_get(&line), &trial->cost);
     trial->cost.build_s = (double)(hn_now_ns() - t0) * 1e-9;
     if (s != HONE_OK || !member(hn_str_get(&line), "payload", trial->payload, sizeof trial->payload))

@@ -1,6 +1,7 @@
 /* The routes to try: single changes and products over axes. */
 #include "tune/tune.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_VALUES = 8 }; /* of a wide domain when nobody said which */
@@ -100,15 +101,84 @@ hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool
     return hn_arena_oom(a) ? HN_NOMEM(dg) : HONE_OK;
 }
 
+enum { FIRST_TURN = -4 };
+
+/* What moves a whole engine on a GPU goes first, where builds read it at all: how launches overlap, by which memory candidates are
+ * judged, who makes the kernels. Then candidates that nearly won, then the rest; turning a rewrite off gains least often. */
+static int turn_for(const hn_knob_def *k)
+{
+    static const hn_knob first[] = { HN_KNOB_plan_early, HN_KNOB_tactic_operands, HN_KNOB_plan_streams, HN_KNOB_tactic_cublaslt,
+                                     HN_KNOB_tactic_cudnn, HN_KNOB_tactic_matrix_units, HN_KNOB_layout_columns, HN_KNOB_layout_heads };
+    for (int i = 0; i < HN_COUNT(first); i++)
+        if (k->id == first[i]) return FIRST_TURN;
+    return k->type == HN_KNOB_BOOL && k->dflt ? 2 : 0;
+}
+
 hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_diag *dg)
 {
     int64_t value[MAX_VALUES];
     if (!s->grows || !k->tunable || (k->changes_numbers && !s->allow_numbers)) return HONE_OK;
     for (int i = 0; i < s->n_axis; i++)
         if (s->axis[i].knob == k->id) return HONE_OK;
+    if (k->id == HN_KNOB_tactic_rank) return HONE_OK; /* one region at a time */
     hn_space_axis x = axis_of(s, k->id, NULL, value, hn_knob_domain(k, value, MAX_VALUES));
+    x.turn = turn_for(k);
     if (x.n > 0) order_values(&x, k);
     return push_axis(a, s, x) ? HONE_OK : HN_NOMEM(dg);
+}
+
+/* ---- candidates that nearly won their race ---- */
+static const double NEAR = 1.15, LEAST_SHARE = 0.02;
+enum { MOST_RANKS = 3, MOST_REGIONS = 16 };
+
+static bool has_rank_axis(const hn_search *s, const char *label)
+{
+    for (int i = 0; i < s->n_axis; i++)
+        if (s->axis[i].knob == HN_KNOB_tactic_rank && s->axis[i].pattern && strcmp(s->axis[i].pattern, label) == 0) return true;
+    return false;
+}
+
+typedef struct contended {
+    const char *label;
+    double share;
+    int n; /* candidates near the first */
+} contended;
+
+/* One entry of the text; what is behind it, NULL at the end. */
+static const char *read_region(hn_arena *a, const char *at, contended *ret)
+{
+    const char *open = strchr(at, '"'), *close = open ? strchr(open + 1, '"') : NULL, *list = close ? strchr(close, '[') : NULL;
+    char *end;
+    if (!list) return NULL;
+    *ret = (contended){ .label = hn_arena_strndup(a, open + 1, (size_t)(close - open - 1)), .share = strtod(list + 1, &end) };
+    while (*end == ',') ret->n += strtod(end + 1, &end) <= NEAR;
+    return ret->label && *end == ']' ? end + 1 : NULL;
+}
+
+static bool push_ranks(hn_arena *a, hn_search *s, const contended *c)
+{
+    hn_space_axis x = { .knob = HN_KNOB_tactic_rank, .pattern = c->label, .turn = s->ranks_early ? FIRST_TURN + 1 : 0 };
+    while (x.n < HN_MIN(c->n, (int)MOST_RANKS)) {
+        x.value[x.n] = x.n + 1;
+        x.n++;
+    }
+    return push_axis(a, s, x);
+}
+
+hone_status hn_search_grow_ranks(hn_arena *a, hn_search *s, const char *text, hn_diag *dg)
+{
+    contended top[MOST_REGIONS], c;
+    int n = 0;
+    if (!s->grows) return HONE_OK;
+    while ((text = read_region(a, text, &c)) != NULL) {
+        if (c.n == 0 || c.share < LEAST_SHARE || has_rank_axis(s, c.label)) continue;
+        int at = n < MOST_REGIONS ? n++ : c.share > top[n - 1].share ? n - 1 : n;
+        for (; at > 0 && at < n && top[at - 1].share < c.share; at--) top[at] = top[at - 1];
+        if (at < n) top[at] = c;
+    }
+    for (int i = 0; i < n; i++)
+        if (!push_ranks(a, s, &top[i])) return HN_NOMEM(dg);
+    return HONE_OK;
 }
 
 int64_t hn_search_n_single(const hn_search *s)
@@ -136,8 +206,7 @@ static const char *finish(hn_arena *a, hn_str *s)
 /* Smaller goes first. */
 static int turn_of(const hn_search *s, const hn_space_axis *x)
 {
-    const hn_knob_def *k = hn_knob_get(x->knob);
-    return !s->grows ? 0 : x->taken + (k->type == HN_KNOB_BOOL && k->dflt ? 2 : 0);
+    return !s->grows ? 0 : x->taken + x->turn;
 }
 
 const char *hn_search_next(hn_arena *a, hn_search *s, int *ret_axis)

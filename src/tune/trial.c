@@ -225,7 +225,7 @@ hone_status hn_trial_run(hn_tuner *t, const char *route, hn_outcome *ret, hn_dia
     const hn_trial *known = tried(t, route);
     *ret = known ? known->outcome : HN_OUT_NOT_FASTER;
     if (known) return HONE_OK;
-    hn_trial trial = { .route = route, .reason = "", .err = -1, .knobs = "" };
+    hn_trial trial = { .route = route, .reason = "", .err = -1, .knobs = "", .runners_up = "" };
     bool restored;
     HN_TRY(restore(t, &trial, &restored, dg));
     if (!restored) HN_TRY(run_trial(t, &trial, dg));
@@ -233,5 +233,6 @@ hone_status hn_trial_run(hn_tuner *t, const char *route, hn_outcome *ret, hn_dia
     *ret = trial.outcome;
     if (!hn_vec_push(t->a, &t->r->trials, trial)) return HN_NOMEM(dg);
     HN_TRY(hn_trial_learn(t, &trial, dg));
+    if (trial.outcome == HN_OUT_FASTER) HN_TRY(hn_search_grow_ranks(t->a, &t->s, trial.runners_up, dg));
     return t->store && !restored ? hn_store_put(t->store, &trial, dg) : HONE_OK;
 }

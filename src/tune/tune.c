@@ -73,7 +73,7 @@ static hone_status status_of(hn_outcome o)
 /* Whatever the budget says there has to be an engine: the default's build has no deadline. */
 static hone_status start(hn_tuner *t, int64_t t0, hn_diag *dg)
 {
-    hn_trial trial = { .route = t->base, .reason = "", .outcome = HN_OUT_NOT_FASTER, .knobs = "" };
+    hn_trial trial = { .route = t->base, .reason = "", .outcome = HN_OUT_NOT_FASTER, .knobs = "", .runners_up = "" };
     const int64_t deadline = t->deadline_ns;
     t->default_engine = t->incumbent = NULL;
     const char *engine = hn_arena_printf(t->a, "%s/default.hone", t->dir);
@@ -97,7 +97,8 @@ static hone_status start(hn_tuner *t, int64_t t0, hn_diag *dg)
     if (hn_tune_out_of_time(t))
         t->r->note = hn_arena_printf(t->a, "the references and the default engine took %.1f s of the %.1f s allowed: no route was tried",
                                      t->r->start_s, t->o->budget_s);
-    return hn_trial_learn(t, &trial, dg);
+    HN_TRY(hn_trial_learn(t, &trial, dg));
+    return hn_search_grow_ranks(t->a, &t->s, trial.runners_up, dg);
 }
 
 static void announce(hn_tuner *t, double ratio, double lo, double hi, bool confirmed)
@@ -247,6 +248,7 @@ hone_status hn_tune(hn_arena *a, const hn_graph *g, const hn_tensor *in, const h
     hn_tuner t = { .a = a, .o = o, .g = g, .want = want, .own = own, .r = ret, .engine_path = engine_path, .lead_ratio = 1,
                    .lead_lo = 1, .lead_hi = 1 };
     HN_TRY(hn_search_make(a, o->expression, o->base_route, o->n_bound > 0 || o->judge, &t.s, dg));
+    t.s.ranks_early = o->standing;
     t.base = hn_search_over(a, o->base_route ? o->base_route : "", "");
     if (!t.base) return HN_NOMEM(dg);
     HN_TRY(learn_reads(&t, read, n_read, dg));

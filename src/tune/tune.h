@@ -75,6 +75,7 @@ typedef struct hn_trial {
     double ratio, lo, hi;   /* incumbent's time over this one's, with its interval; 0: not raced */
     double err;             /* worst output's relative L2 error; negative: not judged */
     const char *knobs;      /* names of the knobs that its build read, with spaces between; "" unknown */
+    const char *runners_up; /* regions and times of candidates as its build's JSON has them, {"label":[share,2nd,3rd,...],...}; "" unknown */
     hn_trial_cost cost;     /* zeros where the store gave the trial */
 } hn_trial;
 
@@ -136,6 +137,7 @@ typedef struct hn_space_axis {
     int64_t base;
     int64_t value[32]; /* without the base value */
     int n;
+    int turn;          /* in a space that grows: less goes earlier */
     int taken;         /* values that hn_search_next gave out */
 } hn_space_axis;
 enum { HN_TUNE_MAX_AXES = 256 };
@@ -145,12 +147,18 @@ typedef struct hn_search {
     const char *fixed;   /* settings that stand in every route */
     bool grows;          /* no expression: every tunable knob that a build reads */
     bool allow_numbers;
+    bool ranks_early;    /* candidates that nearly won go before ordinary knobs: on a GPU, where most of those make the same engine */
     hn_route base;       /* what every route starts from */
 } hn_search;
 /** Axes from an expression; text NULL: none yet, hn_search_grow adds what builds read. base: a route's text, "" for the default. */
 hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool allow_numbers, hn_search *ret, hn_diag *dg);
 /** A build read this knob: an axis for it, unless it is there, is not tunable, or changes numbers without a bound. */
 hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_diag *dg);
+/**
+ * A build's regions: an axis of tactic:rank for each that takes a share of the time worth turning, over candidates nearly as fast
+ * alone as the first. text: "label":[share,2nd,3rd,...] with commas between, times over the first's.
+ */
+hone_status hn_search_grow_ranks(hn_arena *a, hn_search *s, const char *text, hn_diag *dg);
 /** Number of routes that change one axis alone; of the whole product (capped at INT64_MAX), the base route left out. */
 int64_t hn_search_n_single(const hn_search *s);
 int64_t hn_search_n_product(const hn_search *s, const bool *use);

@@ -107,6 +107,7 @@ static const struct row {
     { "tactic:recurrent", LSTM, "", { "0", "1" } },
     { "tactic:dynamic_quantize", "in x f32[6,70]\nq, s, z = dynamic_quantize(x)\nout q  out s  out z", "", { "0", "1" } },
     { "tactic:transpose", TRANSPOSE, "", { "0", "1" } },
+    { "tactic:rank", GEMM, "", { "0", "1" } },
     { "pass:quantized", QUANTISED, "", { "0", "1" } },
     { "pass:absorb_pad", PADDED, "", { "0", "1" } },
     { "pass:absorb_input", SCALED, "", { "0", "1" } },
@@ -205,7 +206,7 @@ TEST(every_tunable_knob_changes_an_engine)
 }
 
 /* Knobs of GPUs have graphs of their own in tests/cuda. */
-static const char *const of_gpus[] = { "tactic:cublaslt", "tactic:cudnn", "tactic:matrix_units", "plan:early", "plan:streams", "layout:columns",
+static const char *const of_gpus[] = { "tactic:cublaslt", "tactic:cudnn", "tactic:matrix_units", "plan:early", "plan:streams", "layout:columns", "tactic:operands",
                                        "gemm:lines" };
 
 TEST(every_tunable_knob_has_a_graph)
@@ -322,4 +323,23 @@ TEST(a_pattern_reaches_one_of_two_equal_regions)
     CHECK_EQ(r.n_region, 2);
     hn_test_note("%s, %s", r.region[0].tactic, r.region[1].tactic);
     CHECK(!strstr(r.region[0].tactic, "_mr12_") && strstr(r.region[1].tactic, "_mr12_"));
+}
+
+/* ---- one region by its digest ---- */
+TEST(a_label_names_a_region_wherever_it_stands)
+{
+    static const char two[] = "in x f32[40,96]  const w f32[96,96]  const v f32[96,96]  const u f32[96,160]\n"
+                              "a = matmul(x, w)  b = matmul(a, v)  c = matmul(b, u)\nout c";
+    hn_build_report plain, ranked;
+    build(t->arena, two, "", &plain);
+    CHECK_EQ(plain.n_region, 3);
+    CHECK_STR(plain.region[0].label, plain.region[1].label);
+    CHECK(strcmp(plain.region[0].label, plain.region[2].label) != 0);
+    build(t->arena, two, hn_arena_printf(t->arena, "-tactic:rank@%s=1", plain.region[0].label), &ranked);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(strcmp(plain.region[i].tactic, ranked.region[i].tactic) != 0, i < 2);
+        CHECK_STR(plain.region[i].label, ranked.region[i].label);
+    }
+    build(t->arena, two, "-tactic:rank=7", &ranked); /* and where there are fewer, the last of them */
+    CHECK(strcmp(plain.region[0].tactic, ranked.region[0].tactic) != 0);
 }

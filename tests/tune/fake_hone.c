@@ -3,9 +3,11 @@
  * An engine is a file that holds its route. What a setting does:
  *   -region:chain=0     a fifth faster          -region:epilogue=0  a third slower
  *   -region:prologue=0  the default's payload   -math:winograd=1    twice as fast, error 1e-3
+ *   -tactic:rank@region:a=1  a seventh faster
  *   -region:views=0     what $FAKE_FAULT says: crash, hang, oom, nan, fail, crash_running, hang_running
  * A build reads region:chain and region:epilogue, and layout:image as well once chains are off.
- * $FAKE_LOG gets a line per build, $FAKE_STARTS one per process that runs engines; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
+ * $FAKE_LOG gets a line per build, $FAKE_STARTS one per process that runs engines;
+ * $FAKE_RUNNERS_UP is what builds say of candidates that nearly won; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
  */
 #include <math.h>
 #include <stdbool.h>
@@ -72,8 +74,9 @@ static int build(int argc, char **argv)
     fclose(e);
     for (const char *c = route; *c; c++) payload = payload * 33 + (unsigned char)*c;
     if (is(route, "-region:prologue=0")) payload = 5381;
-    printf("{\"payload\":\"%032x\",\"knobs\":[\"region:chain\",\"region:epilogue\"%s]}\n", payload,
-           strstr(route, "-region:chain=0") ? ",\"layout:image\"" : "");
+    const char *runners = getenv("FAKE_RUNNERS_UP");
+    printf("{\"payload\":\"%032x\",\"knobs\":[\"region:chain\",\"region:epilogue\"%s],\"runners_up\":{%s}}\n", payload,
+           strstr(route, "-region:chain=0") ? ",\"layout:image\"" : "", runners ? runners : "");
     return 0;
 }
 
@@ -91,6 +94,7 @@ static double time_of(const char *route, double bias)
     const double noise = n ? atof(n) : 1;
     double t = 100000;
     if (strstr(route, "-region:chain=0")) t *= 0.8;
+    if (strstr(route, "-tactic:rank@region:a=1")) t *= 0.86;
     if (strstr(route, "-region:epilogue=0")) t *= 1.33;
     if (strstr(route, "-math:winograd=1")) t *= 0.5;
     walk = 0.9 * walk + 0.01 * (unit() - 0.5);

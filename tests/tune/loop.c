@@ -126,6 +126,22 @@ TEST(one_engine_is_not_measured_twice)
     clean(t, &b);
 }
 
+/* The default's regions, and those of each that led, are searched. */
+TEST(a_runner_up_can_win_in_the_whole_engine)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    b.o.standing = true;
+    b.o.max_trials = 1;
+    setenv("FAKE_RUNNERS_UP", "\"region:a\":[0.6,1.03],\"region:b\":[0.3,1.9]", 1);
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    unsetenv("FAKE_RUNNERS_UP");
+    CHECK_STR(b.r.route, "-tactic:rank@region:a=1");
+    CHECK(b.r.confirmed && b.r.lo > 1);
+    clean(t, &b);
+}
+
 static void accident_in(hn_test *t, const char *fault, hn_outcome want, const char *part, bool standing)
 {
     bench b;
