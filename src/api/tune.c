@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,15 +129,83 @@ static const char **build_args(hn_arena *a, const hone_model_options *m, const h
     return v.at;
 }
 
+static hone_status raise_error(hone_error *err, hn_diag *dg)
+{
+    const hone_status s = HN_RAISE(dg, hone_error_status(err), "%s", hone_error_message(err));
+    hone_error_free(err);
+    return s;
+}
+
+/* One evaluation of the model, in a thread of its own: the default engine is built meanwhile. */
+typedef struct evaluation {
+    hone_model *m; /* its own where two run: an evaluation writes to its graph */
+    hn_eval_mode mode;
+    const hn_tensor *in;
+    hn_tensor *out;
+    pthread_t thread;
+    bool running;
+    atomic_bool stop, over;
+    atomic_int done, total;
+    hone_status status;
+    hn_diag why;
+} evaluation;
+
 typedef struct data {
     hone_tensor in[256]; /* the caller's where it gave them */
     hn_tensor x[256], *want, *own;
     int n_in, n_out;
+    evaluation f64, rounded;
+    hone_model *copy; /* for `rounded` */
+    hn_api_progress *progress;
 } data;
 
 static bool eval_step(void *user, int done, int total)
 {
-    return hn_api_step(user, "evaluate", done, total);
+    evaluation *e = user;
+    atomic_store(&e->done, done);
+    atomic_store(&e->total, total);
+    return !atomic_load(&e->stop);
+}
+
+static void *evaluate(void *user)
+{
+    evaluation *e = user;
+    const hn_eval_opts o = { .mode = e->mode, .progress = eval_step, .user = e };
+    e->status = hn_eval_run(e->m->g, &o, e->in, e->out, &e->why);
+    atomic_store(&e->over, true);
+    return NULL;
+}
+
+static hone_status start_evaluation(evaluation *e, hone_model *m, hn_eval_mode mode, const data *d, hn_diag *dg)
+{
+    e->m = m;
+    e->mode = mode;
+    e->in = d->x;
+    e->out = calloc((size_t)d->n_out + 1, sizeof *e->out);
+    if (!e->out) return HN_NOMEM(dg);
+    if (pthread_create(&e->thread, NULL, evaluate, e)) return HN_RAISE(dg, HONE_E_NOMEM, "no thread to evaluate the model in");
+    e->running = true;
+    return HONE_OK;
+}
+
+static void end_evaluation(evaluation *e)
+{
+    if (e->running) pthread_join(e->thread, NULL);
+    e->running = false;
+}
+
+/* Both runs are needed whatever the budget says: without them no engine can be judged. */
+static hone_status wait_for(evaluation *e, hn_api_progress *progress, hn_diag *dg)
+{
+    enum { PULSE_NS = 20000000 };
+    while (e->running && !atomic_load(&e->over)) {
+        hn_sleep_ns(PULSE_NS);
+        if (!hn_api_step(progress, "evaluate", atomic_load(&e->done), atomic_load(&e->total)))
+            return HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
+    }
+    end_evaluation(e);
+    if (e->status != HONE_OK) *dg = e->why;
+    return e->status;
 }
 
 static bool is_given(const hone_tune_options *o, int output)
@@ -160,29 +230,41 @@ static hone_status take_reference(const hone_model *m, const hone_tensor *given,
     if (hn_dtype_is_float(x.type.dtype) != hn_dtype_is_float(want->dtype))
         return HN_RAISE(dg, HONE_E_TYPE, "the reference of output \"%s\" is %s, the output %s", name, hn_dtype_name(x.type.dtype),
                         hn_dtype_name(want->dtype));
-    hn_tensor_done(&d->want[i]);
-    hn_tensor_done(&d->own[i]);
     d->want[i] = x;
     return HONE_OK;
 }
 
-/* Both runs are needed whatever the budget says: without them no engine can be judged. */
-static hone_status evaluate(hone_model *m, const hone_tune_options *opts, data *d, hn_api_progress *progress, hn_diag *dg)
+/* What the caller did not give is evaluated, in double and in the model's own types. */
+static hone_status start_references(hone_model *m, const hone_model_options *mo, const hone_tune_options *opts, data *d, hn_diag *dg)
 {
-    hn_eval_opts o = { .mode = HN_EVAL_F64, .progress = eval_step, .user = progress };
+    hone_error *err = NULL;
     int n_given = 0;
-    for (int i = 0; i < d->n_out; i++) n_given += is_given(opts, i);
-    if (n_given < d->n_out) {
-        HN_TRY(hn_eval_run(m->g, &o, d->x, d->want, dg));
-        o.mode = HN_EVAL_OWN;
-        HN_TRY(hn_eval_run(m->g, &o, d->x, d->own, dg));
-    }
-    for (int i = 0; i < d->n_out; i++)
+    for (int i = 0; i < d->n_out; i++) {
+        n_given += is_given(opts, i);
         if (is_given(opts, i)) HN_TRY(take_reference(m, &opts->reference[i], i, d, dg));
+    }
+    if (n_given == d->n_out) return HONE_OK;
+    if (hone_model_load(m->path, mo, &d->copy, &err) != HONE_OK) return raise_error(err, dg);
+    HN_TRY(start_evaluation(&d->f64, m, HN_EVAL_F64, d, dg));
+    return start_evaluation(&d->rounded, d->copy, HN_EVAL_OWN, d, dg);
+}
+
+/* The tuner asks for them when the default engine stands. */
+static hone_status finish_references(void *user, hn_diag *dg)
+{
+    data *d = user;
+    HN_TRY(wait_for(&d->f64, d->progress, dg));
+    HN_TRY(wait_for(&d->rounded, d->progress, dg));
+    for (int i = 0; d->f64.out && i < d->n_out; i++) {
+        if (d->want[i].data) continue; /* somebody's own */
+        d->want[i] = d->f64.out[i];
+        d->own[i] = d->rounded.out[i];
+        d->f64.out[i] = d->rounded.out[i] = (hn_tensor){ 0 };
+    }
     return HONE_OK;
 }
 
-static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *d, hn_api_progress *progress, hn_diag *dg)
+static hone_status gather_data(hone_model *m, const hone_model_options *mo, const hone_tune_options *o, data *d, hn_diag *dg)
 {
     hone_error *err = NULL;
     d->n_in = m->g->n_in;
@@ -192,17 +274,25 @@ static hone_status gather_data(hone_model *m, const hone_tune_options *o, data *
     d->own = calloc((size_t)d->n_out + 1, sizeof *d->own);
     if (!d->want || !d->own) return HN_NOMEM(dg);
     for (int i = 0; o->input && i < d->n_in; i++) d->in[i] = o->input[i];
-    if (hone_model_make_inputs(m, o->seed, d->in, NULL, &err) != HONE_OK) {
-        HN_RAISE(dg, hone_error_status(err), "%s", hone_error_message(err));
-        hone_error_free(err);
-        return dg->code;
-    }
+    if (hone_model_make_inputs(m, o->seed, d->in, NULL, &err) != HONE_OK) return raise_error(err, dg);
     for (int i = 0; i < d->n_in; i++) hn_api_tensor(&d->in[i], &d->x[i]);
-    return evaluate(m, o, d, progress, dg);
+    return start_references(m, mo, o, d, dg);
+}
+
+static void drop_evaluation(evaluation *e, int n_out)
+{
+    end_evaluation(e);
+    for (int i = 0; e->out && i < n_out; i++) hn_tensor_done(&e->out[i]);
+    free(e->out);
 }
 
 static void free_data(data *d, const hone_tune_options *o)
 {
+    atomic_store(&d->f64.stop, true);
+    atomic_store(&d->rounded.stop, true);
+    drop_evaluation(&d->f64, d->n_out);
+    drop_evaluation(&d->rounded, d->n_out);
+    hone_model_free(d->copy);
     for (int i = 0; i < d->n_in && i < 256; i++)
         if (!o->input || !o->input[i].data) hone_tensor_free(&d->in[i]);
     for (int i = 0; i < d->n_out; i++) {
@@ -279,7 +369,10 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
     HN_TRY(take_bounds(a, o, &t, dg));
     hone_status s = HONE_OK;
     if (o->dry_run && !o->expression) s = hn_api_trace(a, m, &b, &report, dg);
-    if (!o->dry_run) s = gather_data(m, o, d, &progress, dg);
+    d->progress = &progress;
+    t.references = finish_references;
+    t.references_user = d;
+    if (!o->dry_run) s = gather_data(m, mo, o, d, dg);
     if (s == HONE_OK)
         s = hn_tune(a, m->g, d->x, d->want, d->own, &t, report.read, report.n_read, engine_path, &r, dg);
     free_data(d, o);

@@ -84,6 +84,7 @@ static hone_status start(hn_tuner *t, int64_t t0, hn_diag *dg)
     HN_TRY(hn_drive_build(t, t->base, engine, &trial, dg));
     if (trial.outcome != HN_OUT_NOT_FASTER)
         return HN_RAISE(dg, status_of(trial.outcome), "the default route does not build: %s", trial.reason);
+    if (t->o->references) HN_TRY(t->o->references(t->o->references_user, dg));
     HN_TRY(judge_default(t, engine, &trial, dg));
     t->patience = 1;
     t->deadline_ns = deadline;
@@ -159,7 +160,7 @@ static void print_key(const hn_tuner *t, const hn_tensor *in, hn_str *key)
     hn_hasher_init(&h);
     for (int i = 0; i < t->g->n_in; i++) hn_hasher_bytes(&h, in[i].data, in[i].bytes);
     for (int i = 0; i < t->g->n_out; i++)
-        if (!t->own[i].data) hn_hasher_bytes(&h, t->want[i].data, t->want[i].bytes); /* somebody's own reference */
+        if (t->want[i].data && !t->own[i].data) hn_hasher_bytes(&h, t->want[i].data, t->want[i].bytes); /* somebody's own reference */
     hn_str_addf(key, "%s", hn_digest_text(t->o->model_digest, d));
     hn_str_addf(key, " %s", hn_digest_text(hn_target_fingerprint(&target), d));
     hn_str_addf(key, " %s %d", hn_digest_text(hn_knob_registry_digest(), d), t->o->threads);

@@ -40,6 +40,9 @@ typedef struct hn_tune_opts {
     double judge_limit;        /* that number is at most this */
     double trial_timeout_s;    /* 0: 60; the default's own build gets ten times that */
     int64_t trial_memory_bytes;
+    /** Called once the default engine stands, for want and own of hn_tune to be there when it returns; NULL: they are. */
+    hone_status (*references)(void *user, hn_diag *dg);
+    void *references_user;
     uint64_t seed;
     bool dry_run;
     hn_tune_progress progress;
