@@ -104,6 +104,38 @@ static void print_summary(const cli_options *o, const hone_model *m, const char 
     cJSON_Delete(r);
 }
 
+static void build_route(const cli_options *o, hone_model *m, const cJSON *cmd)
+{
+    hone_build_options b = o->build;
+    hone_error *err = NULL;
+    hone_report *r = NULL;
+    const char *path = cJSON_GetStringValue(cJSON_GetObjectItem(cmd, "engine"));
+    b.route = cJSON_GetStringValue(cJSON_GetObjectItem(cmd, "route"));
+    b.keep_tools = true;
+    if (!path) {
+        cli_misuse(o, "a line {\"engine\": PATH, \"route\": TEXT} is needed");
+        return;
+    }
+    if (hone_build(m, &b, path, &r, &err)) cli_fail(o, err);
+    else print_summary(o, m, path, hone_report_json(r));
+    hone_report_free(r);
+}
+
+/* One build a line, by compilers that stay: {"engine": PATH, "route": TEXT} in, what --json prints out. */
+static int serve(cli_options *o, hone_model *m)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    o->json = true;
+    while (!cli_interrupted() && getline(&line, &cap, stdin) > 0) {
+        cJSON *cmd = cJSON_Parse(line);
+        build_route(o, m, cmd);
+        cJSON_Delete(cmd);
+    }
+    free(line);
+    return 0;
+}
+
 static int run(int argc, char **argv)
 {
     cli_options o;
@@ -115,6 +147,11 @@ static int run(int argc, char **argv)
     if (!o.positional) return cli_misuse(&o, "which model? usage: hone build MODEL.onnx [-o ENGINE]");
     const char *path = o.output ? o.output : default_output(o.positional);
     if (hone_model_load(o.positional, &o.model, &m, &err)) return cli_fail(&o, err);
+    if (o.worker) {
+        status = serve(&o, m);
+        hone_model_free(m);
+        return status;
+    }
     if (hone_build(m, &o.build, path, &r, &err)) {
         hone_model_free(m);
         return cli_fail(&o, err);

@@ -113,7 +113,7 @@ static const option_row rows[] = {
     { "iterations", "N", 0, CLI_BENCH, COUNT, AT(iterations), 1, INT32_MAX, "or for N runs of each stream", NULL },
     { "streams", "N", 0, CLI_BENCH, COUNT, AT(streams), 1, 256, "contexts that run at once, each on a thread of its own",
       NULL },
-    { "worker", NULL, 0, CLI_BENCH, FLAG, AT(worker), 0, 0, "take commands as JSON lines on stdin (docs/benchmarking.md)",
+    { "worker", NULL, 0, CLI_BENCH | CLI_BUILD, FLAG, AT(worker), 0, 0, "take commands as JSON lines on stdin (docs/benchmarking.md)",
       NULL },
     { "export", "FILE", 0, CLI_TRIALS, TEXT, AT(export_file), 0, 0,
       "write every trial as one line of JSON (default: to standard output)", NULL },

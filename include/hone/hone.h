@@ -185,8 +185,10 @@ typedef struct hone_build_options {
     bool frozen;               /* never measure: timing-cache misses are answered by the cost model */
     hone_progress_fn progress;
     void *progress_user;
+    bool keep_tools;           /* compilers and the process that times candidates wait for the model's next such build, which is the same
+                                  thread's; they end with the model */
 } hone_build_options;
-#define HONE_BUILD_OPTIONS_INIT { sizeof(hone_build_options), NULL, NULL, -1, 0, 0, NULL, NULL, false, NULL, NULL }
+#define HONE_BUILD_OPTIONS_INIT { sizeof(hone_build_options), NULL, NULL, -1, 0, 0, NULL, NULL, false, NULL, NULL, false }
 
 /** A report as JSON text: what was built, how long it took, which tactic runs each region and why, which knobs were read. */
 typedef struct hone_report hone_report;

@@ -16,7 +16,12 @@ struct hone_model {
     hn_graph *g;
     char *path;
     hn_digest digest;
+    struct hn_compile_pool *pool; /* of builds that keep their tools; NULL: none did */
+    struct hn_heat_worker *heat;
+    char *pool_cache;             /* the pool's cache folder; NULL: none */
 };
+/** End the tools that builds kept. */
+void hn_api_drop_tools(hone_model *m);
 
 struct hone_report {
     char *json;

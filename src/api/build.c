@@ -1,7 +1,10 @@
 /* Building through the public API: options, reports, knobs. */
 #include "api/api_int.h"
+#include "build/heat.h"
+#include "codegen/codegen.h"
 #include "dev/dev.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,6 +205,46 @@ hone_status hn_api_build_model(hn_arena *a, hn_api_build *b, const hone_model *m
     return g ? hn_build_engine(a, g, &b->o, NULL, NULL, ret, dg) : HN_NOMEM(dg);
 }
 
+void hn_api_drop_tools(hone_model *m)
+{
+    hn_compile_pool_destroy(m->pool);
+    hn_heat_worker_destroy(m->heat);
+    free(m->pool_cache);
+    m->pool = NULL, m->heat = NULL, m->pool_cache = NULL;
+}
+
+static bool same_folder(const char *x, const char *y)
+{
+    return x && y ? strcmp(x, y) == 0 : x == y;
+}
+
+static hone_status start_tools(hone_model *m, const hn_build_opts *o, hn_diag *dg)
+{
+    char *program = NULL;
+    HN_TRY(hn_worker_find(o->worker, &program, dg));
+    const hn_compile_options c = { .worker_path = program, .cache = { .dir = o->cache_dir } };
+    hone_status s = hn_compile_pool_create(&c, &m->pool, dg);
+    if (s == HONE_OK) s = hn_heat_worker_create(program, o->candidate_timeout_ns, &m->heat, dg);
+    if (s == HONE_OK && o->cache_dir && !(m->pool_cache = strdup(o->cache_dir))) s = HN_NOMEM(dg);
+    free(program);
+    if (s != HONE_OK) hn_api_drop_tools(m);
+    return s;
+}
+
+static hone_status take_tools(hone_model *m, hn_build_opts *o, hn_diag *dg)
+{
+    if (m->pool && !same_folder(m->pool_cache, o->cache_dir)) hn_api_drop_tools(m);
+    if (!m->pool) HN_TRY(start_tools(m, o, dg));
+    o->pool = m->pool;
+    o->heat = m->heat;
+    return HONE_OK;
+}
+
+static bool keeps_tools(const hone_build_options *o)
+{
+    return o && o->size > offsetof(hone_build_options, keep_tools) && o->keep_tools;
+}
+
 static hone_status build(hn_arena *a, hone_model *m, const hone_build_options *opts, const char *path,
                          hone_report **ret_report, hn_diag *dg)
 {
@@ -209,6 +252,7 @@ static hone_status build(hn_arena *a, hone_model *m, const hone_build_options *o
     hn_build_report r;
     if (!m || !path) return HN_RAISE(dg, HONE_E_INVALID, "a model and a path for the engine are needed");
     HN_TRY(hn_api_build_options(a, opts, &b, dg));
+    if (keeps_tools(opts)) HN_TRY(take_tools(m, &b.o, dg));
     HN_TRY(hn_api_build_model(a, &b, m, path, &r, dg));
     hn_str json = { 0 };
     hn_api_report_json(&r, m, &json);

@@ -79,6 +79,7 @@ hone_status hone_model_load(const char *path, const hone_model_options *opts, ho
 void hone_model_free(hone_model *m)
 {
     if (!m) return;
+    hn_api_drop_tools(m);
     if (m->a) hn_arena_destroy(m->a);
     free(m);
 }

@@ -24,6 +24,7 @@ typedef struct hn_build_opts {
     int64_t workspace_bytes;       /* candidates that need more temporary memory are skipped with a reason; 0: no limit */
     const char *worker;            /* compiler worker program; NULL: found beside the library */
     struct hn_compile_pool *pool;  /* compiles for one build after another, with its own worker and cache; NULL: one for this build */
+    struct hn_heat_worker *heat;   /* times candidates of one build after another on a GPU, with a time limit of its own; NULL: one for this build */
     int64_t candidate_timeout_ns;  /* of one run of a candidate on a GPU; 0: 30 s */
     const char *store_dir;         /* external weight store of trial engines; NULL: weights inside the engine */
     const char *out_path;          /* engine file; NULL: engine in memory */

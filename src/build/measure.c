@@ -28,6 +28,7 @@ hone_status hn_measure_create(hn_job *b, hn_measure **ret, hn_diag *dg)
     m->b = b;
     HN_TRY(hn_device_for(b->t->arch, &d, dg));
     if (d->vt->host_memory) HN_TRY(hn_heater_create(b->t->arch, b->t->n_core, &m->heater, dg));
+    else if (b->o->heat) m->worker = b->o->heat;
     else HN_TRY(start_worker(b, &m->worker, dg));
     *ret = m;
     return HONE_OK;
@@ -37,7 +38,7 @@ void hn_measure_destroy(hn_measure *m)
 {
     if (!m) return;
     hn_heater_destroy(m->heater);
-    hn_heat_worker_destroy(m->worker);
+    if (m->worker != m->b->o->heat) hn_heat_worker_destroy(m->worker);
 }
 
 /* ---- a set of operands ---- */

@@ -18,9 +18,40 @@ struct hn_timing {
     const char *path;
     HN_VEC(entry) at;
     int loaded; /* entries that came from the file */
+    int *slot;  /* open addressing by key, entry + 1; a power of two of them, at least twice the entries. A cache grows for months */
+    int n_slot;
 };
 
 static const char magic[] = "hone-timing 1\n";
+
+/* ---- entries by key ---- */
+/* The slot that holds the key, or the free one where it belongs. Keys are digests: their own bits scatter them. */
+static int *slot_of(const hn_timing *t, hn_digest key)
+{
+    uint64_t i = key.lo;
+    for (;; i++) {
+        int *s = &t->slot[i & (uint64_t)(t->n_slot - 1)];
+        if (!*s || hn_digest_eq(t->at.at[*s - 1].key, key)) return s;
+    }
+}
+
+static bool grow_slots(hn_timing *t)
+{
+    const int n = t->n_slot ? 2 * t->n_slot : 1024;
+    int *p = HN_NEW_N(t->a, int, n);
+    if (!p) return false;
+    t->slot = p;
+    t->n_slot = n;
+    for (int i = 0; i < t->at.n; i++) *slot_of(t, t->at.at[i].key) = i + 1;
+    return true;
+}
+
+static void add(hn_timing *t, entry e)
+{
+    if (2 * (t->at.n + 1) > t->n_slot && !grow_slots(t)) return;
+    int *s = slot_of(t, e.key);
+    if (!*s && hn_vec_push(t->a, &t->at, e)) *s = t->at.n;
+}
 
 /* "<digest> <ns> <note>": a damaged line loses itself alone. */
 static void load_line(hn_timing *t, char *line)
@@ -34,7 +65,7 @@ static void load_line(hn_timing *t, char *line)
     e.ns = strtod(sp + 1, &end);
     if (end == sp + 1 || !(e.ns > 0)) return;
     e.note = *end == ' ' ? hn_arena_strdup(t->a, end + 1) : "";
-    if (!hn_timing_get(t, e.key, &(double){ 0 })) hn_vec_push(t->a, &t->at, e);
+    add(t, e);
 }
 
 static void load(hn_timing *t, const hn_bytes *file)
@@ -83,17 +114,14 @@ hone_status hn_timing_open(hn_arena *a, const char *path, bool read_only, hn_tim
 
 bool hn_timing_get(const hn_timing *t, hn_digest key, double *ret_ns)
 {
-    for (int i = 0; t && i < t->at.n; i++)
-        if (hn_digest_eq(t->at.at[i].key, key)) {
-            *ret_ns = t->at.at[i].ns;
-            return true;
-        }
-    return false;
+    const int i = t && t->n_slot ? *slot_of(t, key) : 0;
+    if (i) *ret_ns = t->at.at[i - 1].ns;
+    return i != 0;
 }
 
 void hn_timing_put(hn_timing *t, hn_digest key, double ns, const char *note)
 {
-    if (t && !hn_timing_get(t, key, &(double){ 0 })) hn_vec_push(t->a, &t->at, ((entry){ key, ns, note }));
+    if (t) add(t, (entry){ key, ns, note });
 }
 
 /* Times are whole nanoseconds, peaks multiples of an eighth: ten digits give back what was measured. */

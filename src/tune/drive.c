@@ -158,27 +158,83 @@ static void failed(hn_tuner *t, hn_trial *trial, const hn_diag *why, const char 
                                     *message ? ": " : "", message, limit);
 }
 
-hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, hn_trial *trial, hn_diag *dg)
+/* The words of a `hone build`; standing: of one that builds one engine after another. */
+static const char **build_words(const hn_tuner *t, const char *route, const char *engine)
 {
     HN_VEC(const char *) argv = { 0 };
-    const char *const fixed[] = { t->program, "build", t->o->model_path, "-o", engine, "--json" };
-    for (int i = 0; i < HN_COUNT(fixed); i++) hn_vec_push(t->a, &argv, fixed[i]);
+    const char *const head[] = { t->program, "build", t->o->model_path, engine ? "-o" : "--worker", engine ? engine : "--json" };
+    for (int i = 0; i < HN_COUNT(head); i++) hn_vec_push(t->a, &argv, head[i]);
+    if (engine) hn_vec_push(t->a, &argv, "--json");
     for (int i = 0; t->o->build_arg && t->o->build_arg[i]; i++) hn_vec_push(t->a, &argv, t->o->build_arg[i]);
     if (*route) {
         hn_vec_push(t->a, &argv, "--set");
         hn_vec_push(t->a, &argv, route);
     }
-    if (!hn_vec_push(t->a, &argv, (const char *)NULL)) return HN_NOMEM(dg);
+    return hn_vec_push(t->a, &argv, (const char *)NULL) ? argv.at : NULL;
+}
+
+static hone_status ask_builder(hn_tuner *t, const char *route, const char *engine, hn_str *line, hn_diag *dg)
+{
+    hn_str cmd = { 0 };
+    hn_json j;
+    const int64_t until = deadline(t);
+    hn_json_init(&j, &cmd, false);
+    hn_json_object(&j);
+    hn_json_key(&j, "engine");
+    hn_json_str(&j, engine);
+    hn_json_key(&j, "route");
+    hn_json_str(&j, route);
+    hn_json_object_end(&j);
+    hn_str_add(&cmd, "\n");
+    hone_status s = cmd.oom ? HN_NOMEM(dg) : hn_proc_write(&t->builder.proc, hn_str_get(&cmd), cmd.n, until, dg);
+    hn_str_done(&cmd);
+    return s == HONE_OK ? read_line(t, &t->builder.proc, until, line, dg) : s;
+}
+
+static bool has_payload(const hn_str *line, hn_trial *trial)
+{
+    return member(hn_str_get(line), "payload", trial->payload, sizeof trial->payload);
+}
+
+/* One that made no engine is not asked again: what went wrong in it ends with it. how: as if it had been for this route alone. */
+static hone_status build_standing(hn_tuner *t, const char *route, const char *engine, hn_str *line, char how[128], hn_diag *dg)
+{
     const hn_proc_limits lim = limits(t);
+    if (!t->builder.alive) {
+        const char **argv = build_words(t, "", NULL);
+        t->builder = (hn_runner){ 0 };
+        if (!argv) return HN_NOMEM(dg);
+        HN_TRY(hn_proc_spawn(argv, &lim, &t->builder.proc, dg));
+        t->builder.alive = true;
+    }
+    const hone_status s = ask_builder(t, route, engine, line, dg);
+    if (s != HONE_OK || !strstr(hn_str_get(line), "\"payload\":")) hn_runner_stop(&t->builder);
+    if (s != HONE_OK) snprintf(how, 128, "%s", t->builder.how);
+    else snprintf(how, 128, "exit status %.0f", number(hn_str_get(line), "status"));
+    return s;
+}
+
+static hone_status build_alone(hn_tuner *t, const char *route, const char *engine, hn_str *line, char how[128], hn_diag *dg)
+{
+    const hn_proc_limits lim = limits(t);
+    const char **argv = build_words(t, route, engine);
     hn_proc p;
+    if (!argv) return HN_NOMEM(dg);
+    HN_TRY(hn_proc_spawn(argv, &lim, &p, dg));
+    const hone_status s = read_line(t, &p, deadline(t), line, dg);
+    hn_proc_end(&p, how, 128);
+    return s;
+}
+
+hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, hn_trial *trial, hn_diag *dg)
+{
     hn_str line = { 0 };
     hn_diag why = { 0 };
     char how[128] = "";
     const int64_t t0 = hn_now_ns();
-    HN_TRY(hn_proc_spawn(argv.at, &lim, &p, dg));
-    const hone_status s = read_line(t, &p, deadline(t), &line, &why);
-    hn_proc_end(&p, how, sizeof how);
-    if (s == HONE_E_CANCELLED) {
+    const hone_status s = (t->o->standing ? build_standing : build_alone)(t, route, engine, &line, how, &why);
+    const bool ended = s == HONE_E_TIMEOUT || s == HONE_E_CRASH; /* an outcome, like an answer without an engine */
+    if (s != HONE_OK && !ended) {
         hn_str_done(&line);
         *dg = why;
         return s;
@@ -187,8 +243,7 @@ hone_status hn_drive_build(hn_tuner *t, const char *route, const char *engine, h
     trial->runners_up = object_of(t->a, hn_str_get(&line), "\"runners_up\":{");
     take_costs(hn_str_get(&line), &trial->cost);
     trial->cost.build_s = (double)(hn_now_ns() - t0) * 1e-9;
-    if (s != HONE_OK || !member(hn_str_get(&line), "payload", trial->payload, sizeof trial->payload))
-        failed(t, trial, &why, how, hn_str_get(&line));
+    if (s != HONE_OK || !has_payload(&line, trial)) failed(t, trial, &why, how, hn_str_get(&line));
     hn_str_done(&line);
     return HONE_OK;
 }

@@ -114,6 +114,7 @@ static void announce(hn_tuner *t, double ratio, double lo, double hi, bool confi
 
 static void end_standing(hn_tuner *t)
 {
+    hn_runner_stop(&t->builder);
     for (int i = 0; i < HN_COUNT(t->standing); i++) hn_runner_stop(&t->standing[i]);
 }
 

@@ -29,7 +29,7 @@ typedef struct hn_tune_opts {
     const char *const *build_arg; /* further words for every `hone build` (shapes, threads, caches); NULL-terminated */
     int threads;
     double budget_s;           /* 0: none */
-    bool standing;             /* processes that run engines stay and load one after the other, where starting one is dear: on GPUs */
+    bool standing;             /* processes that build or run engines stay and take one after the other, where starting one is dear: on GPUs */
     int64_t start_ns;          /* when the budget began, hn_now_ns(); 0: now */
     int max_trials;            /* 0: none */
     const char *store;         /* SQLite file; NULL: none */

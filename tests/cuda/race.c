@@ -6,8 +6,12 @@
 
 #include "../build/run_graph.h"
 #include "base/os.h"
+#include "build/heat.h"
+#include "codegen/codegen.h"
 #include "harness.h"
 #include "simulate.h"
+
+static struct hn_heat_worker *kept; /* for builds that share one; NULL: each has its own */
 
 /* timing_cache: NULL: none. */
 static hn_build_report race(hn_test *t, const char *text, const char *route, int64_t timeout_ns, const char *timing_cache)
@@ -23,7 +27,7 @@ static hn_build_report race(hn_test *t, const char *text, const char *route, int
     CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
     CHECK_OK(hn_route_parse(t->arena, route, &parsed, &dg), &dg);
     const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .route = &parsed, .measure = true,
-                              .candidate_timeout_ns = timeout_ns, .timing_cache = timing_cache,
+                              .candidate_timeout_ns = timeout_ns, .timing_cache = timing_cache, .heat = kept,
                               .cache_dir = getenv("HONE_CACHE_DIR") };
     CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &r, &dg), &dg);
     free(data);
@@ -207,4 +211,24 @@ TEST(race_each_way_of_timing_has_times_of_its_own)
     CHECK(strcmp(rotating.region[0].tactic, cold.region[0].tactic) != 0);
     remove(cache);
     remove(dir);
+}
+
+/* ---- one worker for several builds ---- */
+TEST(race_builds_share_a_worker)
+{
+    hn_diag dg = { 0 };
+    hn_build_report r;
+    char *program = NULL;
+    hn_simulate(/* libraries= */ false);
+    CHECK_OK(hn_worker_find(NULL, &program, &dg), &dg);
+    CHECK_OK(hn_heat_worker_create(program, 0, &kept, &dg), &dg);
+    for (int i = 0; i < 2; i++) {
+        r = race(t, PRODUCT, "-core:opt_level=2", 0, NULL);
+        CHECK_EQ(n_timed(&r), 4);
+        CHECK(setenv("HONE_SIM_ACCIDENT", "fault:128", 1) == 0); /* of processes that start from here on: the worker is none of them */
+    }
+    CHECK(unsetenv("HONE_SIM_ACCIDENT") == 0);
+    hn_heat_worker_destroy(kept);
+    kept = NULL;
+    free(program);
 }

@@ -6,7 +6,8 @@
  *   -tactic:rank@region:a=1  a seventh faster
  *   -region:views=0     what $FAKE_FAULT says: crash, hang, oom, nan, fail, crash_running, hang_running
  * A build reads region:chain and region:epilogue, and layout:image as well once chains are off.
- * $FAKE_LOG gets a line per build, $FAKE_STARTS one per process that runs engines;
+ * $FAKE_LOG gets a line per build, $FAKE_STARTS one per process that runs engines, $FAKE_BUILDERS one per process that
+ * builds one route after another;
  * $FAKE_RUNNERS_UP is what builds say of candidates that nearly won; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
  */
 #include <math.h>
@@ -48,16 +49,9 @@ static void log_line(const char *variable, const char *line)
     fclose(f);
 }
 
-static int build(int argc, char **argv)
+static int build_one(const char *route, const char *out)
 {
-    char route[1024] = "", *out = NULL;
     unsigned payload = 5381;
-    for (int i = 2; i + 1 < argc; i++) {
-        if (is(argv[i], "-o")) out = argv[i + 1];
-        if (!is(argv[i], "--set")) continue;
-        if (*route) strcat(route, " ");
-        strncat(route, argv[i + 1], sizeof route / 2 - 1);
-    }
     log_line("FAKE_LOG", route);
     const char *slow = getenv("FAKE_SLOW_MS"), *f = fault(route);
     if (slow) usleep((unsigned)atoi(slow) * 1000);
@@ -65,7 +59,7 @@ static int build(int argc, char **argv)
     while (is(f, "hang")) sleep(1);
     if (is(f, "oom")) use_up_memory();
     if (is(f, "fail")) {
-        puts("{\"status\":\"E_UNSUPPORTED\",\"message\":\"no tactic\"}");
+        puts("{\"error\":{\"message\":\"no tactic\",\"status\":6}}");
         return 6;
     }
     FILE *e = out ? fopen(out, "w") : NULL;
@@ -78,6 +72,47 @@ static int build(int argc, char **argv)
     printf("{\"payload\":\"%032x\",\"knobs\":[\"region:chain\",\"region:epilogue\"%s],\"runners_up\":{%s}}\n", payload,
            strstr(route, "-region:chain=0") ? ",\"layout:image\"" : "", runners ? runners : "");
     return 0;
+}
+
+static bool cut(const char *line, const char *key, char *ret, size_t n)
+{
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, "\"%s\":\"", key);
+    const char *at = strstr(line, pattern);
+    if (!at) return false;
+    at += strlen(pattern);
+    const size_t len = strcspn(at, "\"");
+    if (len >= n) return false;
+    memcpy(ret, at, len);
+    ret[len] = 0;
+    return true;
+}
+
+/* One build a line. */
+static int build_standing(void)
+{
+    char *line = NULL, route[1024] = "", out[4096];
+    size_t cap = 0;
+    log_line("FAKE_BUILDERS", "");
+    while (getline(&line, &cap, stdin) > 0) {
+        if (!cut(line, "route", route, sizeof route) || !cut(line, "engine", out, sizeof out)) return 2;
+        build_one(route, out);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int build(int argc, char **argv)
+{
+    char route[1024] = "", *out = NULL;
+    for (int i = 2; i + 1 < argc; i++) {
+        if (is(argv[i], "--worker")) return build_standing();
+        if (is(argv[i], "-o")) out = argv[i + 1];
+        if (!is(argv[i], "--set")) continue;
+        if (*route) strcat(route, " ");
+        strncat(route, argv[i + 1], sizeof route / 2 - 1);
+    }
+    return build_one(route, out);
 }
 
 /* ---- running ---- */
@@ -99,20 +134,6 @@ static double time_of(const char *route, double bias)
     if (strstr(route, "-math:winograd=1")) t *= 0.5;
     walk = 0.9 * walk + 0.01 * (unit() - 0.5);
     return t * (1 + noise * (bias + walk + 0.02 * (unit() - 0.5) + (unit() < 0.02 ? unit() : 0)));
-}
-
-static bool cut(const char *line, const char *key, char *ret, size_t n)
-{
-    char pattern[64];
-    snprintf(pattern, sizeof pattern, "\"%s\":\"", key);
-    const char *at = strstr(line, pattern);
-    if (!at) return false;
-    at += strlen(pattern);
-    const size_t len = strcspn(at, "\"");
-    if (len >= n) return false;
-    memcpy(ret, at, len);
-    ret[len] = 0;
-    return true;
 }
 
 static void load(const char *path, char *route, size_t n)

@@ -15,7 +15,7 @@
 typedef struct bench {
     hn_tensor in, want, own;
     hn_graph *g;
-    const char *engine, *log, *starts, *store;
+    const char *engine, *log, *starts, *builders, *store;
     hn_tune_opts o;
     hn_tune_result r;
 } bench;
@@ -32,13 +32,16 @@ static void make(hn_test *t, bench *b)
     b->engine = hn_arena_printf(t->arena, "/tmp/hone-test-%d.hone", (int)getpid());
     b->log = hn_arena_printf(t->arena, "/tmp/hone-test-%d.log", (int)getpid());
     b->starts = hn_arena_printf(t->arena, "/tmp/hone-test-%d.starts", (int)getpid());
+    b->builders = hn_arena_printf(t->arena, "/tmp/hone-test-%d.builders", (int)getpid());
     b->store = hn_arena_printf(t->arena, "/tmp/hone-test-%d.db", (int)getpid());
     b->o = (hn_tune_opts){ .model_path = "m.onnx", .program = FAKE_HONE, .threads = 1, .trial_timeout_s = 1, .seed = 1 };
     unlink(b->log);
     unlink(b->starts);
+    unlink(b->builders);
     unlink(b->store);
     setenv("FAKE_LOG", b->log, 1);
     setenv("FAKE_STARTS", b->starts, 1);
+    setenv("FAKE_BUILDERS", b->builders, 1);
     unsetenv("FAKE_FAULT");
     unsetenv("FAKE_SLOW_MS");
 }
@@ -48,7 +51,7 @@ static void clean(hn_test *t, bench *b)
     hn_tensor_done(&b->in);
     hn_tensor_done(&b->want);
     hn_tensor_done(&b->own);
-    const char *all[] = { b->engine, b->log, b->starts, b->store, hn_arena_printf(t->arena, "%s-wal", b->store),
+    const char *all[] = { b->engine, b->log, b->starts, b->builders, b->store, hn_arena_printf(t->arena, "%s-wal", b->store),
                           hn_arena_printf(t->arena, "%s-shm", b->store) };
     for (int i = 0; i < HN_COUNT(all); i++) unlink(all[i]);
 }
@@ -106,6 +109,8 @@ TEST(processes_that_stand_run_one_engine_after_the_other)
     CHECK_OK(tune(t, &b, &dg), &dg);
     CHECK(trial(&b, "-region:follow=last")->cost.rounds >= 3);
     CHECK_EQ(n_lines(file_text(t, b.starts)), 2);
+    CHECK_EQ(n_lines(file_text(t, b.builders)), 1);
+    CHECK_EQ(n_lines(file_text(t, b.log)), 3);
     b.o.expression = "-region:chain=*";
     CHECK_OK(tune(t, &b, &dg), &dg);
     CHECK_STR(b.r.route, "-region:chain=0");
