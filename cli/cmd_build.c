@@ -32,7 +32,7 @@ static cJSON *knobs_read(const cJSON *report)
 /* Where the time went. */
 static void add_costs(cJSON *to, const cJSON *report)
 {
-    static const char *const key[] = { "build_s", "compile_s", "race_s", "library_s", "kernels_compiled", "timings_measured" };
+    static const char *const key[] = { "build_s", "compile_s", "race_s", "library_s", "plan_s", "kernels_compiled", "timings_measured" };
     for (size_t i = 0; i < sizeof key / sizeof *key; i++)
         cJSON_AddNumberToObject(to, key[i], cJSON_GetNumberValue(cJSON_GetObjectItem(report, key[i])));
 }

@@ -16,7 +16,7 @@ static void put_cost(hn_json *j, const hn_trial_cost *c)
         double value;
     } cost[] = { { "build_s", c->build_s },   { "judge_s", c->judge_s },     { "race_s", c->race_s },
                  { "compile_s", c->compile_s }, { "timing_s", c->timing_s }, { "library_s", c->library_s },
-                 { "kernels_compiled", c->n_compiled }, { "timings_measured", c->n_timed }, { "rounds", c->rounds } };
+                 { "write_s", c->write_s }, { "kernels_compiled", c->n_compiled }, { "timings_measured", c->n_timed }, { "rounds", c->rounds } };
     hn_json_key(j, "cost");
     hn_json_object(j);
     for (int i = 0; i < HN_COUNT(cost); i++) {

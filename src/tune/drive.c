@@ -106,6 +106,7 @@ static void take_costs(const char *line, hn_trial_cost *ret)
     ret->compile_s = number(line, "compile_s");
     ret->timing_s = number(line, "race_s");
     ret->library_s = number(line, "library_s");
+    ret->write_s = number(line, "plan_s");
     ret->n_compiled = (int)number(line, "kernels_compiled");
     ret->n_timed = (int)number(line, "timings_measured");
 }

@@ -101,16 +101,17 @@ hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool
     return hn_arena_oom(a) ? HN_NOMEM(dg) : HONE_OK;
 }
 
-enum { FIRST_TURN = -4 };
+/* What moves a whole engine on a GPU, the most promising first: how launches overlap, by which memory candidates are timed, who makes
+ * the kernels. Only a GPU's build reads these. */
+static const hn_knob whole_engine[] = { HN_KNOB_plan_early, HN_KNOB_tactic_operands, HN_KNOB_tactic_cublaslt, HN_KNOB_tactic_cudnn,
+                                        HN_KNOB_plan_streams, HN_KNOB_layout_heads, HN_KNOB_layout_columns, HN_KNOB_tactic_matrix_units };
+enum { RANK_TURN = -3, WHOLE_ENGINE_TURN = RANK_TURN - HN_COUNT(whole_engine) };
 
-/* What moves a whole engine on a GPU goes first, where builds read it at all: how launches overlap, by which memory candidates are
- * judged, who makes the kernels. Then candidates that nearly won, then the rest; turning a rewrite off gains least often. */
+/* Then candidates that nearly won, then the rest; turning a rewrite off gains least often. */
 static int turn_for(const hn_knob_def *k)
 {
-    static const hn_knob first[] = { HN_KNOB_plan_early, HN_KNOB_tactic_operands, HN_KNOB_plan_streams, HN_KNOB_tactic_cublaslt,
-                                     HN_KNOB_tactic_cudnn, HN_KNOB_tactic_matrix_units, HN_KNOB_layout_columns, HN_KNOB_layout_heads };
-    for (int i = 0; i < HN_COUNT(first); i++)
-        if (k->id == first[i]) return FIRST_TURN;
+    for (int i = 0; i < HN_COUNT(whole_engine); i++)
+        if (k->id == whole_engine[i]) return WHOLE_ENGINE_TURN + i;
     return k->type == HN_KNOB_BOOL && k->dflt ? 2 : 0;
 }
 
@@ -123,7 +124,7 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
     if (k->id == HN_KNOB_tactic_rank) return HONE_OK; /* one region at a time */
     hn_space_axis x = axis_of(s, k->id, NULL, value, hn_knob_domain(k, value, MAX_VALUES));
     x.turn = turn_for(k);
-    if (x.n > 0) order_values(&x, k);
+    if (x.n > 0 && k->id != HN_KNOB_tactic_operands) order_values(&x, k); /* cold, then warm */
     return push_axis(a, s, x) ? HONE_OK : HN_NOMEM(dg);
 }
 
@@ -131,11 +132,11 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
 static const double NEAR = 1.15, LEAST_SHARE = 0.02;
 enum { MOST_RANKS = 3, MOST_REGIONS = 16 };
 
-static bool has_rank_axis(const hn_search *s, const char *label)
+static hn_space_axis *rank_axis(const hn_search *s, const char *label)
 {
     for (int i = 0; i < s->n_axis; i++)
-        if (s->axis[i].knob == HN_KNOB_tactic_rank && s->axis[i].pattern && strcmp(s->axis[i].pattern, label) == 0) return true;
-    return false;
+        if (s->axis[i].knob == HN_KNOB_tactic_rank && s->axis[i].pattern && strcmp(s->axis[i].pattern, label) == 0) return &s->axis[i];
+    return NULL;
 }
 
 typedef struct contended {
@@ -157,12 +158,15 @@ static const char *read_region(hn_arena *a, const char *at, contended *ret)
 
 static bool push_ranks(hn_arena *a, hn_search *s, const contended *c)
 {
-    hn_space_axis x = { .knob = HN_KNOB_tactic_rank, .pattern = c->label, .turn = s->ranks_early ? FIRST_TURN + 1 : 0 };
+    hn_space_axis x = { .knob = HN_KNOB_tactic_rank, .pattern = c->label, .turn = s->ranks_early ? RANK_TURN : 0 };
+    hn_space_axis *known = rank_axis(s, c->label);
     while (x.n < HN_MIN(c->n, (int)MOST_RANKS)) {
         x.value[x.n] = x.n + 1;
         x.n++;
     }
-    return push_axis(a, s, x);
+    if (!known) return push_axis(a, s, x);
+    if (known->taken == 0) *known = x; /* by other times than before */
+    return true;
 }
 
 hone_status hn_search_grow_ranks(hn_arena *a, hn_search *s, const char *text, hn_diag *dg)
@@ -171,7 +175,7 @@ hone_status hn_search_grow_ranks(hn_arena *a, hn_search *s, const char *text, hn
     int n = 0;
     if (!s->grows) return HONE_OK;
     while ((text = read_region(a, text, &c)) != NULL) {
-        if (c.n == 0 || c.share < LEAST_SHARE || has_rank_axis(s, c.label)) continue;
+        if (c.n == 0 || c.share < LEAST_SHARE) continue;
         int at = n < MOST_REGIONS ? n++ : c.share > top[n - 1].share ? n - 1 : n;
         for (; at > 0 && at < n && top[at - 1].share < c.share; at--) top[at] = top[at - 1];
         if (at < n) top[at] = c;

@@ -35,16 +35,17 @@ static hone_status alternate(hn_tuner *t, hn_runner *r, double *ret_log_ratio, h
     return HONE_OK;
 }
 
-/* One after the other, in random order; side by side where the processes stand, for there the order means nothing. */
+/* One after the other, in random order; side by side on a GPU, for there the order of host memory means nothing. */
 static hone_status load_both(hn_tuner *t, const hn_contest *c, hn_runner *r, hn_diag *dg)
 {
     const char *const engine[2] = { c->old, c->new };
+    const bool together = t->o->standing;
     const int first = (int)hn_rng_below(&t->rng, 2);
     HN_TRY(hn_runner_load(t, engine[first], &r[first], dg));
-    if (c->fresh) HN_TRY(hn_runner_loaded(t, &r[first], dg));
+    if (!together) HN_TRY(hn_runner_loaded(t, &r[first], dg));
     HN_TRY(hn_runner_load(t, engine[!first], &r[!first], dg));
     HN_TRY(hn_runner_loaded(t, &r[!first], dg));
-    return c->fresh ? HONE_OK : hn_runner_loaded(t, &r[first], dg);
+    return together ? hn_runner_loaded(t, &r[first], dg) : HONE_OK;
 }
 
 /* A round is a pair of fresh processes: where memory lies is a bias that more blocks of one process never remove, so it must vary

@@ -65,7 +65,7 @@ const char *hn_outcome_name(hn_outcome o);
 /** Where a trial's time went, in seconds. */
 typedef struct hn_trial_cost {
     double build_s, judge_s, race_s;
-    double compile_s, timing_s, library_s; /* of build_s: kernels, races of candidates, libraries' proposals */
+    double compile_s, timing_s, library_s, write_s; /* of build_s: kernels, races of candidates, libraries' proposals, plan and file */
     int n_compiled, n_timed;               /* kernels, candidates */
     int rounds;                            /* of the race */
 } hn_trial_cost;

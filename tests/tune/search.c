@@ -144,6 +144,8 @@ TEST(near_winners_of_large_regions_are_tried)
     CHECK_OK(hn_search_grow_ranks(t->arena, &s, text, &dg), &dg);
     CHECK_OK(hn_search_grow_ranks(t->arena, &s, text, &dg), &dg); /* once is enough */
     CHECK_EQ(s.n_axis, 4);
+    CHECK_OK(hn_search_grow_ranks(t->arena, &s, "\"region:b\":[0.2,1.05,1.1,1.14,1.15]", &dg), &dg); /* as another lead was timed */
+    CHECK_EQ(s.n_axis, 4);
     for (int i = 0; i < HN_COUNT(early); i++) CHECK_STR(hn_search_next(t->arena, &s, &axis), early[i]);
 }
 
