@@ -314,15 +314,33 @@ static hone_status submit(pending *p, hn_diag *dg)
     return HONE_OK;
 }
 
-/* A region can be named by its own digest, which its equals everywhere in the model share. */
-static hone_status read_rank(field *f, const hn_node *n, hn_diag *dg)
+/* The paths of a region's root and its label, which its equals everywhere in the model share; NULL: out of memory. */
+static const char *const *names_of(const field *f, const hn_node *n)
 {
-    const char **origin = HN_NEW_N(f->b->a, const char *, n->n_origin + 1);
-    if (!origin) return HN_NOMEM(dg);
-    for (int i = 0; i < n->n_origin; i++) origin[i] = n->origin[i];
-    origin[n->n_origin] = label_of(f->b->a, f->r->digest);
-    if (!origin[n->n_origin]) return HN_NOMEM(dg);
-    f->rank = (int)hn_knob_read_node(f->b->knobs, HN_KNOB_tactic_rank, origin, n->n_origin + 1);
+    const char **name = HN_NEW_N(f->b->a, const char *, n->n_origin + 1);
+    for (int i = 0; name && i < n->n_origin; i++) name[i] = n->origin[i];
+    if (name) name[n->n_origin] = label_of(f->b->a, f->r->digest);
+    return name && name[n->n_origin] ? name : NULL;
+}
+
+/* How many candidates are looked at, whether they are timed and how, which one is taken. */
+static hone_status read_race(pending *p, const hn_node *n, hn_diag *dg)
+{
+    field *f = &p->f;
+    hn_knobs *k = f->b->knobs;
+    const int64_t level = hn_knob_read_node(k, HN_KNOB_core_opt_level, n->origin, n->n_origin);
+    int width = f->b->o->measure || f->b->o->frozen ? race_width(level) : 0;
+    if (f->at.n > 1) {
+        const char *const *name = names_of(f, n);
+        if (!name) return HN_NOMEM(dg);
+        f->rank = (int)hn_knob_read_node(k, HN_KNOB_tactic_rank, name, n->n_origin + 1);
+        const int64_t asked = width > 1 ? hn_knob_read_node(k, HN_KNOB_tactic_width, name, n->n_origin + 1) : 0;
+        if (asked > 0) width = (int)asked;
+    }
+    if (width > 1 && f->b->t->arch == HN_ARCH_SM)
+        f->memory = (hn_heat_memory)hn_knob_read_node(k, HN_KNOB_tactic_operands, n->origin, n->n_origin);
+    p->timed = width > 1;
+    p->width = HN_MIN(HN_MAX(width, f->rank + 1), f->at.n);
     return HONE_OK;
 }
 
@@ -335,13 +353,7 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
     HN_TRY(enumerate(f, dg));
     if (f->at.n == 0) return no_tactic(f, dg);
     f->whole_passes = hn_knob_read_node(b->knobs, HN_KNOB_code_passes, n->origin, n->n_origin) != 0;
-    const int64_t level = hn_knob_read_node(b->knobs, HN_KNOB_core_opt_level, n->origin, n->n_origin);
-    const int raced = b->o->measure || b->o->frozen ? race_width(level) : 0;
-    if (f->at.n > 1) HN_TRY(read_rank(f, n, dg));
-    if (raced > 1 && b->t->arch == HN_ARCH_SM)
-        f->memory = (hn_heat_memory)hn_knob_read_node(b->knobs, HN_KNOB_tactic_operands, n->origin, n->n_origin);
-    ret->timed = raced > 1;
-    ret->width = HN_MIN(HN_MAX(raced, f->rank + 1), f->at.n);
+    HN_TRY(read_race(ret, n, dg));
     for (int i = 0; i < ret->width; i++) {
         HN_TRY(emit(f, &f->at.at[i], dg));
         if (ret->timed && ret->width > 1) recall(f, &f->at.at[i]);

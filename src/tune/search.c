@@ -101,13 +101,11 @@ hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool
     return hn_arena_oom(a) ? HN_NOMEM(dg) : HONE_OK;
 }
 
-/* What moves a whole engine on a GPU, the most promising first: how launches overlap, by which memory candidates are timed, who makes
- * the kernels. Only a GPU's build reads these. */
-static const hn_knob whole_engine[] = { HN_KNOB_plan_early, HN_KNOB_tactic_operands, HN_KNOB_tactic_cublaslt, HN_KNOB_tactic_cudnn,
-                                        HN_KNOB_plan_streams, HN_KNOB_layout_heads, HN_KNOB_layout_columns, HN_KNOB_tactic_matrix_units };
-enum { RANK_TURN = -3, WHOLE_ENGINE_TURN = RANK_TURN - HN_COUNT(whole_engine) };
+/* On a GPU, whose builds alone read them: what moves a whole engine, how launches overlap and by which memory candidates are timed. */
+static const hn_knob whole_engine[] = { HN_KNOB_plan_early, HN_KNOB_tactic_operands, HN_KNOB_plan_streams };
+enum { WHOLE_ENGINE_TURN = -6, WIDTH_TURN = -4, RANK_TURN = -3 };
 
-/* Then candidates that nearly won, then the rest; turning a rewrite off gains least often. */
+/* Turning a rewrite off, or kernels of some source, gains least often. */
 static int turn_for(const hn_knob_def *k)
 {
     for (int i = 0; i < HN_COUNT(whole_engine); i++)
@@ -121,7 +119,7 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
     if (!s->grows || !k->tunable || (k->changes_numbers && !s->allow_numbers)) return HONE_OK;
     for (int i = 0; i < s->n_axis; i++)
         if (s->axis[i].knob == k->id) return HONE_OK;
-    if (k->id == HN_KNOB_tactic_rank) return HONE_OK; /* one region at a time */
+    if (k->id == HN_KNOB_tactic_rank || k->id == HN_KNOB_tactic_width) return HONE_OK; /* one region at a time */
     hn_space_axis x = axis_of(s, k->id, NULL, value, hn_knob_domain(k, value, MAX_VALUES));
     x.turn = turn_for(k);
     if (x.n > 0 && k->id != HN_KNOB_tactic_operands) order_values(&x, k); /* cold, then warm */
@@ -129,13 +127,13 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
 }
 
 /* ---- candidates that nearly won their race ---- */
-static const double NEAR = 1.15, LEAST_SHARE = 0.02;
-enum { MOST_RANKS = 3, MOST_REGIONS = 16 };
+static const double NEAR = 1.15, LEAST_SHARE = 0.02, WIDE_SHARE = 0.05;
+enum { MOST_RANKS = 3, MOST_REGIONS = 16, WIDE = 32 /* four times what is timed by default */ };
 
-static hn_space_axis *rank_axis(const hn_search *s, const char *label)
+static hn_space_axis *region_axis(const hn_search *s, hn_knob knob, const char *label)
 {
     for (int i = 0; i < s->n_axis; i++)
-        if (s->axis[i].knob == HN_KNOB_tactic_rank && s->axis[i].pattern && strcmp(s->axis[i].pattern, label) == 0) return &s->axis[i];
+        if (s->axis[i].knob == knob && s->axis[i].pattern && strcmp(s->axis[i].pattern, label) == 0) return &s->axis[i];
     return NULL;
 }
 
@@ -156,32 +154,40 @@ static const char *read_region(hn_arena *a, const char *at, contended *ret)
     return ret->label && *end == ']' ? end + 1 : NULL;
 }
 
+/* A region that takes much of the time is worth a look at more candidates. */
+static bool push_width(hn_arena *a, hn_search *s, const contended *c)
+{
+    const hn_space_axis x = { .knob = HN_KNOB_tactic_width, .pattern = c->label, .value = { WIDE }, .n = 1,
+                              .turn = s->ranks_early ? WIDTH_TURN : 1 };
+    return c->share < WIDE_SHARE || region_axis(s, x.knob, c->label) || push_axis(a, s, x);
+}
+
 static bool push_ranks(hn_arena *a, hn_search *s, const contended *c)
 {
     hn_space_axis x = { .knob = HN_KNOB_tactic_rank, .pattern = c->label, .turn = s->ranks_early ? RANK_TURN : 0 };
-    hn_space_axis *known = rank_axis(s, c->label);
+    hn_space_axis *known = region_axis(s, HN_KNOB_tactic_rank, c->label);
     while (x.n < HN_MIN(c->n, (int)MOST_RANKS)) {
         x.value[x.n] = x.n + 1;
         x.n++;
     }
-    if (!known) return push_axis(a, s, x);
+    if (!known) return push_axis(a, s, x); /* none near: no axis */
     if (known->taken == 0) *known = x; /* by other times than before */
     return true;
 }
 
-hone_status hn_search_grow_ranks(hn_arena *a, hn_search *s, const char *text, hn_diag *dg)
+hone_status hn_search_grow_regions(hn_arena *a, hn_search *s, const char *text, hn_diag *dg)
 {
     contended top[MOST_REGIONS], c;
     int n = 0;
     if (!s->grows) return HONE_OK;
     while ((text = read_region(a, text, &c)) != NULL) {
-        if (c.n == 0 || c.share < LEAST_SHARE) continue;
+        if (c.share < LEAST_SHARE) continue;
         int at = n < MOST_REGIONS ? n++ : c.share > top[n - 1].share ? n - 1 : n;
         for (; at > 0 && at < n && top[at - 1].share < c.share; at--) top[at] = top[at - 1];
         if (at < n) top[at] = c;
     }
     for (int i = 0; i < n; i++)
-        if (!push_ranks(a, s, &top[i])) return HN_NOMEM(dg);
+        if (!push_width(a, s, &top[i]) || !push_ranks(a, s, &top[i])) return HN_NOMEM(dg);
     return HONE_OK;
 }
 

@@ -234,6 +234,6 @@ hone_status hn_trial_run(hn_tuner *t, const char *route, hn_outcome *ret, hn_dia
     *ret = trial.outcome;
     if (!hn_vec_push(t->a, &t->r->trials, trial)) return HN_NOMEM(dg);
     HN_TRY(hn_trial_learn(t, &trial, dg));
-    if (trial.outcome == HN_OUT_FASTER) HN_TRY(hn_search_grow_ranks(t->a, &t->s, trial.runners_up, dg));
+    if (trial.outcome == HN_OUT_FASTER) HN_TRY(hn_search_grow_regions(t->a, &t->s, trial.runners_up, dg));
     return t->store && !restored ? hn_store_put(t->store, &trial, dg) : HONE_OK;
 }

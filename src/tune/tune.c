@@ -99,7 +99,7 @@ static hone_status start(hn_tuner *t, int64_t t0, hn_diag *dg)
         t->r->note = hn_arena_printf(t->a, "the references and the default engine took %.1f s of the %.1f s allowed: no route was tried",
                                      t->r->start_s, t->o->budget_s);
     HN_TRY(hn_trial_learn(t, &trial, dg));
-    return hn_search_grow_ranks(t->a, &t->s, trial.runners_up, dg);
+    return hn_search_grow_regions(t->a, &t->s, trial.runners_up, dg);
 }
 
 static void announce(hn_tuner *t, double ratio, double lo, double hi, bool confirmed)

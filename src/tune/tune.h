@@ -158,10 +158,10 @@ hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool
 /** A build read this knob: an axis for it, unless it is there, is not tunable, or changes numbers without a bound. */
 hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_diag *dg);
 /**
- * A build's regions: an axis of tactic:rank for each that takes a share of the time worth turning, over candidates nearly as fast
- * alone as the first. text: "label":[share,2nd,3rd,...] with commas between, times over the first's.
+ * A build's regions: for each that takes a share of the time worth turning an axis of tactic:rank, over candidates nearly as fast
+ * alone as the first, and for the largest one of tactic:width. text: "label":[share,2nd,3rd,...] with commas between, times over the first's.
  */
-hone_status hn_search_grow_ranks(hn_arena *a, hn_search *s, const char *text, hn_diag *dg);
+hone_status hn_search_grow_regions(hn_arena *a, hn_search *s, const char *text, hn_diag *dg);
 /** Number of routes that change one axis alone; of the whole product (capped at INT64_MAX), the base route left out. */
 int64_t hn_search_n_single(const hn_search *s);
 int64_t hn_search_n_product(const hn_search *s, const bool *use);

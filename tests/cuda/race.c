@@ -173,10 +173,24 @@ TEST(race_failures_are_remembered)
 }
 
 /* ---- where operands lie ---- */
-static void write_times(const char *cache, const char *text)
+/* The lines of a timing cache with other times. */
+static void replace_times(hn_test *t, const char *cache, const int *ns, int n)
 {
+    hn_bytes file = { 0 };
     hn_diag dg = { 0 };
-    CHECK_OK(hn_write_file_atomic(cache, text, strlen(text), &dg), &dg);
+    hn_str text = { 0 };
+    CHECK_OK(hn_map_file(cache, &file, &dg), &dg);
+    const char *at = hn_arena_strndup(t->arena, (const char *)file.at, file.n);
+    hn_unmap(&file);
+    hn_str_add(&text, "hone-timing 1\n");
+    at = strchr(at, '\n') + 1;
+    for (int i = 0; i < n; i++, at = strchr(at, '\n') + 1) {
+        char key[64], name[128];
+        CHECK_EQ(sscanf(at, "%63s %*s %127s", key, name), 2);
+        hn_str_addf(&text, "%s %d %s\n", key, ns[i], name);
+    }
+    CHECK_OK(hn_write_file_atomic(cache, text.s, text.n, &dg), &dg);
+    hn_str_done(&text);
 }
 
 /* Each way is timed by itself and chooses by its own times: here the first candidate is the faster one but for -tactic:operands=cold. */
@@ -186,29 +200,37 @@ TEST(race_each_way_of_timing_has_times_of_its_own)
     static const char *const route[] = { "-core:opt_level=1", "-core:opt_level=1 -tactic:operands=cold", "-core:opt_level=1 -tactic:operands=warm" };
     static const int ns[] = { 100, 200, 200, 100, 100, 200 };
     char dir[] = "/tmp/hone_race_XXXXXX";
-    hn_bytes file = { 0 };
-    hn_diag dg = { 0 };
-    hn_str text = { 0 };
     hn_simulate(/* libraries= */ false);
     CHECK(mkdtemp(dir));
     const char *cache = hn_arena_printf(t->arena, "%s/timing", dir);
     for (int i = 0; i < HN_COUNT(route); i++) CHECK_EQ(race(t, rows, route[i], 0, cache).timings_measured, 2);
-    CHECK_OK(hn_map_file(cache, &file, &dg), &dg);
-    const char *at = hn_arena_strndup(t->arena, (const char *)file.at, file.n);
-    hn_unmap(&file);
-    hn_str_add(&text, "hone-timing 1\n");
-    at = strchr(at, '\n') + 1;
-    for (int i = 0; i < HN_COUNT(ns); i++, at = strchr(at, '\n') + 1) {
-        char key[64], name[128];
-        CHECK_EQ(sscanf(at, "%63s %*s %127s", key, name), 2);
-        hn_str_addf(&text, "%s %d %s\n", key, ns[i], name);
-    }
-    write_times(cache, hn_str_get(&text));
-    hn_str_done(&text);
+    replace_times(t, cache, ns, HN_COUNT(ns));
     const hn_build_report rotating = race(t, rows, route[0], 0, cache), cold = race(t, rows, route[1], 0, cache), warm = race(t, rows, route[2], 0, cache);
     CHECK_EQ(rotating.timings_measured + cold.timings_measured + warm.timings_measured, 0);
     CHECK_STR(rotating.region[0].tactic, warm.region[0].tactic);
     CHECK(strcmp(rotating.region[0].tactic, cold.region[0].tactic) != 0);
+    remove(cache);
+    remove(dir);
+}
+
+/* More candidates of one region, and a fast one among them. */
+TEST(race_a_region_can_be_searched_more_widely)
+{
+    static const int ns[] = { 200, 300, 100, 400 };
+    char dir[] = "/tmp/hone_race_XXXXXX";
+    hn_simulate(/* libraries= */ false);
+    CHECK(mkdtemp(dir));
+    const char *cache = hn_arena_printf(t->arena, "%s/timing", dir);
+    hn_build_report r = race(t, PRODUCT, "-core:opt_level=1", 0, cache);
+    CHECK_EQ(r.timings_measured, 2);
+    const char *route = hn_arena_printf(t->arena, "-core:opt_level=1 -tactic:width@%s=4", r.region[0].label);
+    CHECK_EQ(race(t, PRODUCT, route, 0, cache).timings_measured, 2); /* the others are known */
+    replace_times(t, cache, ns, HN_COUNT(ns));
+    r = race(t, PRODUCT, "-core:opt_level=1", 0, cache);
+    const hn_build_report wide = race(t, PRODUCT, route, 0, cache);
+    CHECK(strcmp(r.region[0].tactic, wide.region[0].tactic) != 0);
+    CHECK(wide.region[0].ns == 100);
+    CHECK_EQ(race(t, PRODUCT, "-core:opt_level=1 -tactic:width@region:0=4", 0, cache).timings_cached, 2); /* another region's */
     remove(cache);
     remove(dir);
 }

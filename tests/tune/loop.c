@@ -138,7 +138,7 @@ TEST(a_runner_up_can_win_in_the_whole_engine)
     hn_diag dg = { 0 };
     make(t, &b);
     b.o.standing = true;
-    b.o.max_trials = 1;
+    b.o.max_trials = 3;
     setenv("FAKE_RUNNERS_UP", "\"region:a\":[0.6,1.03],\"region:b\":[0.3,1.9]", 1);
     CHECK_OK(tune(t, &b, &dg), &dg);
     unsetenv("FAKE_RUNNERS_UP");

@@ -131,7 +131,8 @@ TEST(near_winners_of_large_regions_are_tried)
 {
     static const char text[] = "\"region:small\":[0.001,1.01],\"region:b\":[0.2,1.05,1.1,1.14,1.15,1.3],\"region:a\":[0.5,1.02,1.4],"
                                "\"region:clear\":[0.25,1.5]";
-    static const char *const early[] = { "-plan:early=1", "-tactic:rank@region:a=1", "-tactic:rank@region:b=1", "-tactic:rank@region:b=2",
+    static const char *const early[] = { "-plan:early=1", "-tactic:width@region:a=32", "-tactic:width@region:clear=32", "-tactic:width@region:b=32",
+                                         "-tactic:rank@region:a=1", "-tactic:rank@region:b=1", "-tactic:rank@region:b=2",
                                          "-tactic:rank@region:b=3", "-layout:image=2" };
     hn_diag dg = { 0 };
     hn_search s;
@@ -141,11 +142,11 @@ TEST(near_winners_of_large_regions_are_tried)
     grow(t, &s, HN_KNOB_layout_image);
     grow(t, &s, HN_KNOB_tactic_rank); /* for all regions at once: no */
     grow(t, &s, HN_KNOB_plan_early);
-    CHECK_OK(hn_search_grow_ranks(t->arena, &s, text, &dg), &dg);
-    CHECK_OK(hn_search_grow_ranks(t->arena, &s, text, &dg), &dg); /* once is enough */
-    CHECK_EQ(s.n_axis, 4);
-    CHECK_OK(hn_search_grow_ranks(t->arena, &s, "\"region:b\":[0.2,1.05,1.1,1.14,1.15]", &dg), &dg); /* as another lead was timed */
-    CHECK_EQ(s.n_axis, 4);
+    CHECK_OK(hn_search_grow_regions(t->arena, &s, text, &dg), &dg);
+    CHECK_OK(hn_search_grow_regions(t->arena, &s, text, &dg), &dg); /* once is enough */
+    CHECK_EQ(s.n_axis, 2 + 3 + 2);
+    CHECK_OK(hn_search_grow_regions(t->arena, &s, "\"region:b\":[0.2,1.05,1.1,1.14,1.15]", &dg), &dg); /* as another lead was timed */
+    CHECK_EQ(s.n_axis, 2 + 3 + 2);
     for (int i = 0; i < HN_COUNT(early); i++) CHECK_STR(hn_search_next(t->arena, &s, &axis), early[i]);
 }
 
@@ -155,9 +156,9 @@ TEST(a_stated_space_and_damaged_regions_add_no_ranks)
     hn_diag dg = { 0 };
     hn_search s;
     CHECK_OK(hn_search_make(t->arena, "-region:chain=*", NULL, false, &s, &dg), &dg);
-    CHECK_OK(hn_search_grow_ranks(t->arena, &s, "\"region:a\":[0.5,1.02]", &dg), &dg);
+    CHECK_OK(hn_search_grow_regions(t->arena, &s, "\"region:a\":[0.5,1.02]", &dg), &dg);
     CHECK_EQ(s.n_axis, 1);
     CHECK_OK(hn_search_make(t->arena, NULL, NULL, false, &s, &dg), &dg);
-    for (int i = 0; i < HN_COUNT(damaged); i++) CHECK_OK(hn_search_grow_ranks(t->arena, &s, damaged[i], &dg), &dg);
+    for (int i = 0; i < HN_COUNT(damaged); i++) CHECK_OK(hn_search_grow_regions(t->arena, &s, damaged[i], &dg), &dg);
     CHECK_EQ(s.n_axis, 0);
 }
