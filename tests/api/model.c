@@ -223,6 +223,34 @@ TEST(build_errors)
     hone_model_free(m);
 }
 
+/* By tools that stay, one engine as by new ones; after an error as well, and where another build keeps its kernels elsewhere. */
+TEST(tools_stay_between_builds)
+{
+    hone_error *err = NULL;
+    hone_build_options b = HONE_BUILD_OPTIONS_INIT;
+    hone_model *m = load(relu_model(), NULL);
+    hone_engine *e = NULL;
+    char want[64];
+    const char *path = scratch("kept.hone");
+    b.opt_level = 0;
+    for (int i = 0; i < 5; i++) {
+        b.keep_tools = i > 0;
+        b.cache_dir = i == 4 ? "" : NULL;
+        b.route = i == 2 ? "-no:such=1" : NULL;
+        if (i == 2) {
+            EXPECT_ERROR(hone_build(m, &b, path, NULL, &err), HONE_E_INVALID, "no:such");
+            continue;
+        }
+        EXPECT_OK(hone_build(m, &b, path, NULL, &err));
+        EXPECT_OK(hone_engine_open(path, NULL, &e, &err));
+        if (i == 0) snprintf(want, sizeof want, "%s", hone_engine_payload(e));
+        if (i < 4) CHECK_STR(hone_engine_payload(e), want); /* without a cache this machine's peaks are measured anew */
+        hone_engine_free(e);
+    }
+    hone_model_free(m);
+    unlink(path);
+}
+
 TEST(a_missing_compiler_is_said)
 {
     hone_error *err = NULL;
