@@ -112,6 +112,7 @@ static void build_route(const cli_options *o, hone_model *m, const cJSON *cmd)
     const char *path = cJSON_GetStringValue(cJSON_GetObjectItem(cmd, "engine"));
     b.route = cJSON_GetStringValue(cJSON_GetObjectItem(cmd, "route"));
     b.keep_tools = true;
+    b.draft = cJSON_IsTrue(cJSON_GetObjectItem(cmd, "draft"));
     if (!path) {
         cli_misuse(o, "a line {\"engine\": PATH, \"route\": TEXT} is needed");
         return;
@@ -121,7 +122,7 @@ static void build_route(const cli_options *o, hone_model *m, const cJSON *cmd)
     hone_report_free(r);
 }
 
-/* One build a line, by compilers that stay: {"engine": PATH, "route": TEXT} in, what --json prints out. */
+/* One build a line, by compilers that stay: {"engine": PATH, "route": TEXT, "draft": true} in, what --json prints out. */
 static int serve(cli_options *o, hone_model *m)
 {
     char *line = NULL;

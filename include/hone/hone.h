@@ -187,8 +187,9 @@ typedef struct hone_build_options {
     void *progress_user;
     bool keep_tools;           /* compilers and the process that times candidates wait for the model's next such build, which is the same
                                   thread's; they end with the model */
+    bool draft;                /* the engine file is of the moment: nothing waits until it would outlast a power cut */
 } hone_build_options;
-#define HONE_BUILD_OPTIONS_INIT { sizeof(hone_build_options), NULL, NULL, -1, 0, 0, NULL, NULL, false, NULL, NULL, false }
+#define HONE_BUILD_OPTIONS_INIT { sizeof(hone_build_options), NULL, NULL, -1, 0, 0, NULL, NULL, false, NULL, NULL, false, false }
 
 /** A report as JSON text: what was built, how long it took, which tactic runs each region and why, which knobs were read. */
 typedef struct hone_report hone_report;

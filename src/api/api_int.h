@@ -68,6 +68,7 @@ typedef struct hn_api_build {
     hn_target target;
     hn_route route;
     hn_build_opts o;
+    bool keep_tools;
     hn_api_progress progress;
 } hn_api_build;
 hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, hn_api_build *ret, hn_diag *dg);

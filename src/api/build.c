@@ -4,7 +4,6 @@
 #include "codegen/codegen.h"
 #include "dev/dev.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +53,8 @@ hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, h
     if (!in->timing_cache && o->cache_dir) o->timing_cache = hn_arena_printf(a, "%s/timing.txt", o->cache_dir);
     if (o->cache_dir) HN_TRY(hn_make_dirs(o->cache_dir, dg));
     o->frozen = in->frozen;
+    o->draft = in->draft;
+    ret->keep_tools = in->keep_tools;
     /* More threads than cores would time the scheduler, unless that is what somebody asks of this machine. */
     const bool fits = host || o->threads <= hn_cpu_count();
     o->measure = !in->frozen && can_measure(&ret->target, fits);
@@ -240,11 +241,6 @@ static hone_status take_tools(hone_model *m, hn_build_opts *o, hn_diag *dg)
     return HONE_OK;
 }
 
-static bool keeps_tools(const hone_build_options *o)
-{
-    return o && o->size > offsetof(hone_build_options, keep_tools) && o->keep_tools;
-}
-
 static hone_status build(hn_arena *a, hone_model *m, const hone_build_options *opts, const char *path,
                          hone_report **ret_report, hn_diag *dg)
 {
@@ -252,7 +248,7 @@ static hone_status build(hn_arena *a, hone_model *m, const hone_build_options *o
     hn_build_report r;
     if (!m || !path) return HN_RAISE(dg, HONE_E_INVALID, "a model and a path for the engine are needed");
     HN_TRY(hn_api_build_options(a, opts, &b, dg));
-    if (keeps_tools(opts)) HN_TRY(take_tools(m, &b.o, dg));
+    if (b.keep_tools) HN_TRY(take_tools(m, &b.o, dg));
     HN_TRY(hn_api_build_model(a, &b, m, path, &r, dg));
     hn_str json = { 0 };
     hn_api_report_json(&r, m, &json);

@@ -118,6 +118,7 @@ static hone_status write_engine(hn_job *b, void **ret_data, size_t *ret_bytes, h
     hn_plan plan;
     const int64_t t0 = hn_now_ns();
     HN_TRY(hn_engine_writer_create(b->o->out_path, b->o->store_dir, &b->writer, dg));
+    if (b->o->draft) hn_engine_writer_draft(b->writer);
     HN_TRY(hn_plan_make(b, &plan, dg));
     hn_str text = { 0 };
     manifest(b, &text);

@@ -28,6 +28,7 @@ typedef struct hn_build_opts {
     int64_t candidate_timeout_ns;  /* of one run of a candidate on a GPU; 0: 30 s */
     const char *store_dir;         /* external weight store of trial engines; NULL: weights inside the engine */
     const char *out_path;          /* engine file; NULL: engine in memory */
+    bool draft;                    /* that file need not outlast a power cut */
     const char *model_name;        /* for the manifest and messages */
     hn_digest model_digest;
     const hn_pass_debug *debug;    /* NULL: none */

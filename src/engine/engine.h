@@ -62,6 +62,8 @@ typedef struct hn_engine_writer hn_engine_writer;
  */
 hone_status hn_engine_writer_create(const char *path, const char *store_dir, hn_engine_writer **ret,
                                     hn_diag *dg);
+/** The file is of the moment: finishing does not wait until it would outlast a power cut. */
+void hn_engine_writer_draft(hn_engine_writer *w);
 void hn_engine_writer_destroy(hn_engine_writer *w);
 /**
  * Add packed bytes, stored once a key; *ret_index goes into HN_BUF_WEIGHT buffers. HN_TAIL_BYTES of zeros

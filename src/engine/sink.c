@@ -121,11 +121,11 @@ static void sync_folder(const char *path)
 hone_status hn_sink_commit(hn_sink *s, hn_diag *dg)
 {
     if (!s->path) return HONE_OK;
-    if (fsync(s->fd)) return sys_error(s, "write", dg);
+    if (!s->draft && fsync(s->fd)) return sys_error(s, "write", dg);
     if (rename(s->temp, s->path)) return sys_error(s, "replace", dg);
     free(s->temp);
     s->temp = NULL;
-    sync_folder(s->path);
+    if (!s->draft) sync_folder(s->path);
     return HONE_OK;
 }
 

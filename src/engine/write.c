@@ -60,6 +60,11 @@ hone_status hn_engine_writer_create(const char *path, const char *store_dir, hn_
     return HONE_OK;
 }
 
+void hn_engine_writer_draft(hn_engine_writer *w)
+{
+    w->sink.draft = true;
+}
+
 void hn_engine_writer_destroy(hn_engine_writer *w)
 {
     if (!w) return;

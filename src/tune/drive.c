@@ -185,6 +185,8 @@ static hone_status ask_builder(hn_tuner *t, const char *route, const char *engin
     hn_json_str(&j, engine);
     hn_json_key(&j, "route");
     hn_json_str(&j, route);
+    hn_json_key(&j, "draft");
+    hn_json_bool(&j, true);
     hn_json_object_end(&j);
     hn_str_add(&cmd, "\n");
     hone_status s = cmd.oom ? HN_NOMEM(dg) : hn_proc_write(&t->builder.proc, hn_str_get(&cmd), cmd.n, until, dg);

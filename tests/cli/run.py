@@ -129,7 +129,7 @@ def main(work):
     check("worker answers", [a["ok"] for a in got] == [False, True, True, True, True], r)
     check("worker outputs", got[-1]["ok"] and floats(got[-1]["files"]["y"]) == want and got[3]["times_ns"], r)
     lines = [{"engine": str(work / "1.hone"), "route": ""}, {"engine": str(work / "2.hone"), "route": "-no:such=1"}, {"route": ""},
-             {"engine": str(work / "3.hone"), "route": ""}]
+             {"engine": str(work / "3.hone"), "route": "", "draft": True}]
     r = hone("build", model, "--worker", stdin="".join(json.dumps(c) + "\n" for c in lines))
     got = [json.loads(line) for line in r.stdout.splitlines()]
     check("building worker", r.returncode == 0 and len(got) == 4 and got[0]["payload"] == got[3]["payload"]
