@@ -122,7 +122,7 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
     if (k->id == HN_KNOB_tactic_rank || k->id == HN_KNOB_tactic_width) return HONE_OK; /* one region at a time */
     hn_space_axis x = axis_of(s, k->id, NULL, value, hn_knob_domain(k, value, MAX_VALUES));
     x.turn = turn_for(k);
-    if (x.n > 0 && k->id != HN_KNOB_tactic_operands) order_values(&x, k); /* cold, then warm */
+    if (x.n > 0 && x.turn >= 0) order_values(&x, k); /* else as they rise: one stream, operands from memory */
     return push_axis(a, s, x) ? HONE_OK : HN_NOMEM(dg);
 }
 
