@@ -62,16 +62,32 @@ static hone_status one_round(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn
     return s;
 }
 
-/* Hopeless: no gain worth having below the 93rd percentile of what Student's t leaves possible, which is 1.5 standard errors
- * of many rounds and 2.5 of three (1.5 + 2/(n - 1) is within 0.1 of it). This can lose a winner, never make one. */
-static bool is_hopeless(const hn_race *r)
+/* The spread of a round in the races of this session, as those of one long race; HUGE_VAL while few rounds tell of it. */
+static double usual_sd(const hn_tuner *t)
 {
+    enum { ENOUGH = 8 };
+    return t->noise.n > ENOUGH ? hn_race_sd(&t->noise) : HUGE_VAL;
+}
+
+static void learn_noise(hn_tuner *t, const hn_race *r)
+{
+    if (r->n < 2) return;
+    t->noise.n += t->noise.n ? r->n - 1 : r->n;
+    t->noise.m2 += r->m2;
+}
+
+/* Hopeless: no gain worth having below the 93rd percentile of what Student's t leaves possible, which is 1.5 standard errors
+ * of many rounds and 2.5 of three (1.5 + 2/(n - 1) is within 0.1 of it); or, before its own rounds tell, 3.5 standard errors of a
+ * usual round below that. This can lose a winner, never make one. */
+static bool is_hopeless(const hn_tuner *t, const hn_race *r)
+{
+    if (r->mean + 3.5 * usual_sd(t) / sqrt(r->n) < LEAST_GAIN) return true;
     if (r->n == 1) return r->mean < -0.25; /* a quarter slower: no noise that we know of */
     return r->n >= LOOK && r->mean + (1.5 + 2.0 / (r->n - 1)) * hn_race_sd(r) / sqrt(r->n) < LEAST_GAIN;
 }
 
 /* Ends when the interval excludes "no gain" or every gain worth having, when it is hopeless, or with the time. */
-hone_status hn_trial_race(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg)
+static hone_status race(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg)
 {
     *v = (hn_verdict){ .lo = -HUGE_VAL, .hi = HUGE_VAL };
     for (int i = 0; i < c->rounds && !hn_tune_out_of_time(t); i++) {
@@ -82,10 +98,17 @@ hone_status hn_trial_race(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_di
         }
         HN_TRY(s);
         if (!hn_tune_step(t, "race", i, c->rounds)) return HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
-        if (is_hopeless(&v->race)) break;
+        if (is_hopeless(t, &v->race)) break;
         if (hn_race_interval(&v->race, HN_TUNE_ALPHA, &v->lo, &v->hi) && (v->lo > 0 || v->hi < LEAST_GAIN)) break;
     }
     return HONE_OK;
+}
+
+hone_status hn_trial_race(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg)
+{
+    const hone_status s = race(t, c, v, dg);
+    learn_noise(t, &v->race);
+    return s;
 }
 
 /* ---- one trial ---- */

@@ -40,6 +40,7 @@ typedef struct hn_tuner {
     hn_trial lead;         /* the incumbent's */
     double lead_lo, lead_hi, lead_ratio; /* the won races' ratios multiplied */
     int n_engine;
+    hn_race noise;         /* deviations of rounds from their race's mean, of all races; its mean says nothing */
     hn_runner builder;     /* `hone build --worker`, likewise */
     hn_runner standing[2]; /* of the incumbent and the candidate, where o->standing says so */
 } hn_tuner;

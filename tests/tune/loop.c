@@ -119,6 +119,28 @@ TEST(processes_that_stand_run_one_engine_after_the_other)
     clean(t, &b);
 }
 
+/* What earlier races say of noise ends one before its own rounds could. */
+TEST(a_slow_engine_is_given_up_early)
+{
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    b.o.strategy = "full";
+    b.o.expression = "-region:follow=* -region:copy_views=* -region:recompute=* -region:outputs=[1]";
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    int early = 0, before = 0;
+    for (int i = 1; i < b.r.trials.n; i++) {
+        const hn_trial *x = &b.r.trials.at[i];
+        const bool slow = strstr(x->route, "-region:outputs=1") != NULL;
+        if (slow) early += x->cost.rounds < 3;
+        else before += x->cost.rounds;
+        if (slow) CHECK_EQ(x->outcome, HN_OUT_NOT_FASTER);
+    }
+    CHECK(before >= 9);
+    CHECK(early >= 4); /* of eight */
+    clean(t, &b);
+}
+
 TEST(one_engine_is_not_measured_twice)
 {
     bench b;
