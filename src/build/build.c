@@ -24,8 +24,8 @@ bool hn_takes_whole(hn_job *b, const hn_node *n)
         hn_region_init(&r, g, g->first, data, n->name);
         for (int i = 0; i < hn_tactic_count() && !keep; i++) {
             const hn_tactic_def *t = hn_tactic_at(i);
-            keep = hn_tactic_serves(t, b->t) && t->fits(&r, b->t) == HN_FIT_YES &&
-                   hn_pin_source(&pin, t) == HN_FIT_YES;
+            keep = hn_tactic_serves(t, b->t) && t->fits(&r, b->t) == HN_FIT_YES && hn_pin_source(&pin, t) == HN_FIT_YES &&
+                   !(t->library && hn_library_missing(b, t->library));
         }
     }
     hn_arena_destroy(a);

@@ -22,6 +22,7 @@ enum {
     HN_CALL_CAUSAL = 8, /* attention: query i sees keys up to i */
     HN_CALL_GELU = 16, /* by the formula with tanh */
     HN_CALL_TF32 = 64, /* f32 operands may be rounded to 11 significant bits */
+    HN_CALL_CAUSAL_LATE = 128, /* beside causal: up to i + keys - queries */
     HN_CALL_FIXED = 32, /* the algorithm is the engine's: where it does not serve, loading fails */
 };
 

@@ -104,13 +104,55 @@ TEST(dnn_attention)
           "y = attention(a, b, c)  z = transpose(y) {perm=[0,2,1,3]}\nout z", 1, 0);
 }
 
-/* Masks are other tactics'. */
+#define BY_IT ALONE " -tactic:attention=0"
+
+/* A query sees keys up to its own number; counted from the last ones where fewer queries than keys are there and the model says so. */
+TEST(dnn_causal_attention)
+{
+    hn_simulate(/* libraries= */ true);
+    hn_check_calls(QKV("2", "4", "4", "160", "160", "64", "64") "y = attention(q, k, v) {causal=upper_left}\nout y", BY_IT, 1, 0);
+    hn_check_calls(QKV("2", "4", "4", "160", "160", "64", "64") "y = attention(q, k, v) {causal=lower_right}\nout y", BY_IT, 1, 0);
+    hn_check_calls(QKV("1", "4", "2", "150", "301", "32", "48") "y = attention(q, k, v) {causal=upper_left, scale=0.25}\nout y", BY_IT, 1, 0);
+    hn_check_calls(QKV("1", "4", "2", "150", "301", "32", "48") "y = attention(q, k, v) {causal=lower_right}\nout y", BY_IT, 1, 0);
+    hn_check_calls(QKV("1", "2", "2", "301", "150", "64", "64") "y = attention(q, k, v) {causal=upper_left}\nout y", BY_IT, 1, 0);
+    hn_check_calls(QKV("4", "8", "8", "1", "512", "64", "64") "y = attention(q, k, v) {causal=lower_right}\nout y", BY_IT, 1, 0);
+    hn_check_calls(QKV("1", "8", "8", "250", "250", "64", "64") "y = attention(q, k, v) {causal=upper_left}  z = exp(y)\nout z", BY_IT, 1, 1);
+    hn_check_calls("in q bf16[1,4,160,64]  in k bf16[1,4,160,64]  in v bf16[1,4,160,64]\ny = attention(q, k, v) {causal=upper_left}\nout y", BY_IT, 1, 0);
+    hn_check_calls("in q f16[1,160,4,64]  in k f16[1,160,2,64]  in v f16[1,160,2,64]\n"
+          "a = transpose(q) {perm=[0,2,1,3]}  b = transpose(k) {perm=[0,2,1,3]}  c = transpose(v) {perm=[0,2,1,3]}\n"
+          "y = attention(a, b, c) {causal=lower_right}  z = transpose(y) {perm=[0,2,1,3]}\nout z", BY_IT, 1, 0);
+}
+
+/* What a causal query does not see does not reach it: no number of the keys' or the values', however large. */
+TEST(dnn_causal_attention_hides)
+{
+    enum { ROWS = 130, WIDTH = 16, HIDDEN = (ROWS - 1) * WIDTH };
+    static const double large[] = { 300 /* queries */, 6e4, -6e4 };
+    static double x[ROWS * WIDTH];
+    static uint16_t half[3][ROWS * WIDTH];
+    hn_tensor in[3];
+    hn_simulate(/* libraries= */ true);
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < ROWS * WIDTH; k++) x[k] = (double)((k * 7 + i) % 13 - 6) / 8;
+        for (int k = 0; k < WIDTH; k++) x[i == 0 ? k : HIDDEN + k] = large[i];
+        hn_narrow_f64(HN_F16, x, ROWS * WIDTH, half[i], 0, /* saturate= */ false);
+        in[i] = (hn_tensor){ .type = { .dtype = HN_F16, .rank = 4, .dim = { 1, 1, ROWS, WIDTH } }, .data = half[i] };
+    }
+    const int before = hn_sim_counts()->library_calls;
+    hn_check_graph("in q f16[1,1,130,16]  in k f16[1,1,130,16]  in v f16[1,1,130,16]\ny = attention(q, k, v) {causal=upper_left}\nout y",
+                   &(hn_run_opts){ .target = "sm_90a", .route = BY_IT, .tol = 2e-3, .in = in });
+    CHECK_EQ(hn_sim_counts()->library_calls, before + 1);
+}
+
+/* Other masks are other tactics', and queries that see no key. */
 TEST(dnn_attention_that_it_has_not)
 {
-    static const char *const all[] = { "y = attention(q, k, v) {causal=upper_left}\nout y", "y = attention(q, k, v) {softcap=3}\nout y" };
+    static const char *const all[] = { QKV("1", "2", "2", "64", "64", "64", "64") "y = attention(q, k, v) {softcap=3}\nout y",
+                                       QKV("1", "2", "2", "65", "64", "64", "64") "y = attention(q, k, v) {causal=lower_right}\nout y",
+                                       QKV("1", "2", "2", "64", "64", "64", "64") "in m f16[64,64]\ny = attention(q, k, v, m)\nout y" };
     hn_simulate(/* libraries= */ true);
     for (int i = 0; i < HN_COUNT(all); i++) {
-        hn_gpu_build b = hn_build_for_gpu(t, hn_arena_printf(t->arena, "%s%s", QKV("1", "2", "2", "64", "64", "64", "64"), all[i]), ALONE, false);
+        hn_gpu_build b = hn_build_for_gpu(t, all[i], ALONE, false);
         CHECK(strstr(hn_why_not(&b.r, "attention_half_cudnn__lib"), "attribute") != NULL);
         free(b.data);
     }
@@ -169,6 +211,23 @@ TEST(dnn_a_missing_library_is_named)
     hn_gpu_build b = hn_build_for_gpu(t, SHORT, "", false);
     for (int i = 0; i < b.r.n_region; i++) CHECK(strstr(b.r.region[i].tactic, "cudnn") == NULL);
     for (int i = 0; i < b.r.n_read; i++) CHECK(b.r.read[i].knob != HN_KNOB_tactic_cudnn);
+    free(b.data);
+}
+
+/* Heads that are too wide for our own attention are the library's, and spelt out where it is not here. */
+#define WIDE QKV("1", "2", "2", "65", "65", "256", "256") "y = attention(q, k, v) {causal=upper_left}\nout y"
+
+TEST(dnn_wide_heads)
+{
+    hn_simulate(/* libraries= */ true);
+    check(WIDE, 1, 0);
+}
+
+TEST(dnn_wide_heads_without_it)
+{
+    hn_simulate(/* libraries= */ false);
+    hn_gpu_build b = hn_build_for_gpu(t, WIDE, ALONE, false);
+    CHECK(b.r.n_region > 1);
     free(b.data);
 }
 

@@ -13,8 +13,10 @@
 enum { OK = 0, NO_MEMORY = 4003, NULL_POINTER = 2002, NOT_FINAL = 2004, BAD_SHAPE = 2008, BAD_TYPE = 2010, INVALID = 2000, UNSUPPORTED = 3000,
        FAILED = 5000 };
 enum { POINTWISE, CONVOLUTION, ENGINE, CONFIG, HEURISTICS, PLAN, CHOICE = 7, OP_CONV = 10, OP_POINTWISE = 13, GRAPH = 15, PACK, TENSOR,
-       OP_ATTENTION = 41 };
-enum { VERSION = 91900, FLOAT = 0, HALF = 2, BFLOAT16 = 9, RANK = 4, MOST_APPLY = 4, MOST_ELEMS = 32, ADD = 0, RELU = 100 };
+       MATMUL, OP_MATMUL, REDUCTION = 21, OP_REDUCTION };
+enum { VERSION = 91900, FLOAT = 0, HALF = 2, INT32 = 4, BFLOAT16 = 9, BOOLEAN = 11, RANK = 4, MOST_APPLY = 4, MOST_OPS = 16 };
+enum { ADD, MUL, DIV = 6, SUB = 9, EXP = 13, LOG = 15, RELU = 100, CMP_GE = 303, GEN_INDEX = 501, SELECT = 601 }; /* of elements */
+enum { REDUCE_ADD = 0, REDUCE_MAX = 3 };
 enum { BY_TREE = 3, BY_FALLBACK = 2 };
 
 /* ---- what each kind of descriptor is told ---- */
@@ -24,6 +26,7 @@ static const struct rule {
     bool needed;
 } rules[] = {
     { POINTWISE, 0, 14, 4, 1, true },     { POINTWISE, 1, 1, 4, 1, true },      { POINTWISE, 2, 10, 4, 1, false },
+    { POINTWISE, 9, 3, 8, 1, false },
     { CONVOLUTION, 100, 1, 4, 1, true },  { CONVOLUTION, 101, 7, 4, 1, true },  { CONVOLUTION, 102, 3, 8, 2, true },
     { CONVOLUTION, 103, 3, 8, 2, true },  { CONVOLUTION, 104, 3, 8, 2, true },  { CONVOLUTION, 105, 3, 8, 2, true },
     { CONVOLUTION, 106, 3, 8, 1, true },  { ENGINE, 1300, 15, 8, 1, true },     { ENGINE, 1301, 3, 8, 1, true },
@@ -33,17 +36,20 @@ static const struct rule {
     { OP_CONV, 701, 4, 4, 1, true },      { OP_CONV, 702, 15, 8, 1, true },     { OP_CONV, 703, 15, 8, 1, true },
     { OP_CONV, 704, 15, 8, 1, true },     { OP_CONV, 705, 15, 8, 1, true },     { OP_POINTWISE, 750, 15, 8, 1, true },
     { OP_POINTWISE, 751, 15, 8, 1, true }, { OP_POINTWISE, 752, 15, 8, 1, false }, { OP_POINTWISE, 753, 15, 8, 1, true },
-    { GRAPH, 800, 0, 8, 1, true },        { GRAPH, 801, 15, 8, 8, true },       { PACK, 1000, 3, 8, 8, true },
+    { OP_POINTWISE, 758, 15, 8, 1, false },
+    { GRAPH, 800, 0, 8, 1, true },        { GRAPH, 801, 15, 8, MOST_OPS, true }, { PACK, 1000, 3, 8, 8, true },
     { PACK, 1001, 6, 8, 8, true },        { PACK, 1003, 6, 8, 1, true },        { TENSOR, 900, 3, 8, 1, true },
     { TENSOR, 901, 1, 4, 1, true },       { TENSOR, 902, 3, 8, RANK, true },    { TENSOR, 903, 3, 8, RANK, true },
     { TENSOR, 906, 3, 8, 1, true },       { TENSOR, 907, 2, 1, 1, false },      { TENSOR, 908, 2, 1, 1, false },
-    { OP_ATTENTION, 2800, 15, 8, 1, true }, { OP_ATTENTION, 2801, 15, 8, 1, true }, { OP_ATTENTION, 2802, 15, 8, 1, true },
-    { OP_ATTENTION, 2803, 15, 8, 1, true }, { OP_ATTENTION, 2805, 15, 8, 1, true },
+    { MATMUL, 1500, 1, 4, 1, true },      { OP_MATMUL, 1520, 15, 8, 1, true },  { OP_MATMUL, 1521, 15, 8, 1, true },
+    { OP_MATMUL, 1522, 15, 8, 1, true },  { OP_MATMUL, 1523, 15, 8, 1, true },  { REDUCTION, 1600, 18, 4, 1, true },
+    { REDUCTION, 1601, 1, 4, 1, true },   { OP_REDUCTION, 1610, 15, 8, 1, true }, { OP_REDUCTION, 1611, 15, 8, 1, true },
+    { OP_REDUCTION, 1612, 15, 8, 1, true },
 };
 
 typedef struct attr {
     int64_t n; /* 0: not told */
-    uint8_t data[8 * 8];
+    uint8_t data[MOST_OPS * 8];
 } attr;
 
 /* ---- engines ---- */
@@ -73,15 +79,17 @@ enum { FIRST_ENGINE = 20, ODD_ROWS_FAIL = 26 };
 typedef struct tensor {
     int64_t id, dim[RANK], stride[RANK], align;
     int type;
-    bool is_virtual;
+    bool is_virtual, by_value;
 } tensor;
 
 typedef struct job {
     bool attends;
     tensor x, w, y; /* y: of all operations; of attention queries, keys, result */
     tensor v;       /* values */
-    int64_t scale_id;
-    float scale;
+    bool causal, late;
+    int64_t scale_id, hidden_id, keys_id, queries_id; /* numbers of the host's; 0: the graph has none such */
+    float scale, hidden;
+    int32_t keys, queries;
     int64_t stride[2], dilation[2], before[2], after[2];
     int n_apply;
     struct { int mode; tensor b; } apply[MOST_APPLY];
@@ -235,6 +243,7 @@ static tensor tensor_of(const desc *d)
     copy(t.stride, d, 903);
     copy(&t.align, d, 900);
     if (told(d, 907)) copy(&t.is_virtual, d, 907);
+    if (told(d, 908)) copy(&t.by_value, d, 908);
     return t;
 }
 
@@ -292,21 +301,173 @@ static bool same_dims_but(const tensor *a, const tensor *b, int axis)
     return true;
 }
 
-static int take_attention(const desc *op, job *j)
+/* ---- attention, of the operations that it consists of, in the one order ---- */
+typedef struct reader {
+    const desc *graph;
+    int at;    /* operations taken */
+    int wrong; /* the first thing that is not as it should be; OK */
+} reader;
+
+static void want(reader *r, bool as_it_should_be, int otherwise)
 {
-    const desc *scale = desc_of(op, 2805, 0);
-    bool by_value = false;
+    if (r->wrong == OK && !as_it_should_be) r->wrong = otherwise;
+}
+
+/* The next operation; NULL: it is of another kind. */
+static const desc *next_op(reader *r, int kind)
+{
+    const bool more = r->wrong == OK && r->at < told_n(r->graph, 801);
+    const desc *op = more ? desc_of(r->graph, 801, r->at) : NULL;
+
+    want(r, op && op->kind == kind, UNSUPPORTED);
+    r->at++;
+    return r->wrong == OK ? op : NULL;
+}
+
+static tensor operand_of(const desc *op, int attribute)
+{
+    return desc_of(op, attribute, 0) ? tensor_of(desc_of(op, attribute, 0)) : (tensor){ .id = 0 };
+}
+
+/* A tensor that nothing stores, of that type, which a later operation reads. */
+static void want_between(reader *r, const tensor *t, int type)
+{
+    want(r, t->is_virtual && t->type == type, UNSUPPORTED);
+}
+
+/* y of the next operation: mode of x, and of b where it is not NULL. */
+static tensor next_pointwise(reader *r, int mode, const tensor *x, const tensor *b, int type)
+{
+    const desc *op = next_op(r, OP_POINTWISE);
+    if (!op) return (tensor){ .id = 0 };
+    const tensor y = operand_of(op, 753);
+
+    want(r, int_of(desc_of(op, 750, 0), 0) == mode && operand_of(op, 751).id == x->id && operand_of(op, 752).id == (b ? b->id : 0), UNSUPPORTED);
+    want(r, y.dim[3] == (x->dim[3] == 1 && b ? b->dim[3] : x->dim[3]), BAD_SHAPE);
+    want_between(r, &y, type);
+    return y;
+}
+
+/* A number of the host's behind the last operation that was taken. */
+static int64_t number_of(reader *r, const desc *op, int type)
+{
+    const tensor b = op ? operand_of(op, 752) : (tensor){ .id = 0 };
+
+    want(r, b.by_value && b.type == type && b.dim[0] * b.dim[1] * b.dim[2] * b.dim[3] == 1, UNSUPPORTED);
+    return b.id;
+}
+
+static const desc *op_at(const reader *r, int back)
+{
+    const int i = r->at - back;
+    return i >= 0 && i < told_n(r->graph, 801) ? desc_of(r->graph, 801, i) : NULL;
+}
+
+/* y of the next operation: x and a number. */
+static tensor next_with_number(reader *r, int mode, const tensor *x, int type, int64_t *ret_id)
+{
+    const desc *op = op_at(r, 0);
+    const tensor b = op && op->kind == OP_POINTWISE ? operand_of(op, 752) : (tensor){ .id = 0 };
+    const tensor y = next_pointwise(r, mode, x, &b, type);
+
+    *ret_id = number_of(r, op_at(r, 1), type);
+    return y;
+}
+
+static tensor next_index(reader *r, const tensor *x, int64_t axis)
+{
+    const tensor y = next_pointwise(r, GEN_INDEX, x, NULL, INT32);
+    int64_t along = -1;
+
+    if (r->wrong == OK && told(desc_of(op_at(r, 1), 750, 0), 9)) copy(&along, desc_of(op_at(r, 1), 750, 0), 9);
+    want(r, along == axis, UNSUPPORTED);
+    return y;
+}
+
+static tensor next_reduction(reader *r, int mode, const tensor *x)
+{
+    const desc *op = next_op(r, OP_REDUCTION);
+    if (!op) return (tensor){ .id = 0 };
+    const tensor y = operand_of(op, 1611);
+
+    want(r, int_of(desc_of(op, 1612, 0), 1600) == mode && operand_of(op, 1610).id == x->id, UNSUPPORTED);
+    want(r, y.dim[3] == 1 && same_dims_but(x, &y, 3), BAD_SHAPE);
+    want_between(r, &y, FLOAT);
+    return y;
+}
+
+static tensor next_product(reader *r, tensor *ret_a, tensor *ret_b)
+{
+    const desc *op = next_op(r, OP_MATMUL);
+    if (!op) return (tensor){ .id = 0 };
+    const tensor y = operand_of(op, 1522);
+
+    *ret_a = operand_of(op, 1520), *ret_b = operand_of(op, 1521);
+    want(r, int_of(desc_of(op, 1523, 0), 1500) == FLOAT, UNSUPPORTED);
+    want(r, ret_a->dim[3] == ret_b->dim[2] && y.dim[2] == ret_a->dim[2] && y.dim[3] == ret_b->dim[3], INVALID);
+    return y;
+}
+
+/* Rows that are not less than columns see them, others the number. */
+static tensor take_mask(reader *r, const tensor *score, job *j)
+{
+    tensor row = next_index(r, score, 2);
+    const tensor column = next_index(r, score, 3);
+    const desc *op = op_at(r, 0);
+
+    j->causal = true;
+    j->late = op && op->kind == OP_POINTWISE && int_of(desc_of(op, 750, 0), 0) == ADD;
+    if (j->late) {
+        row = next_with_number(r, ADD, &row, INT32, &j->keys_id);
+        row = next_with_number(r, SUB, &row, INT32, &j->queries_id);
+    }
+    const tensor sees = next_pointwise(r, CMP_GE, &row, &column, BOOLEAN), y = next_with_number(r, SELECT, score, FLOAT, &j->hidden_id);
+    if (r->wrong == OK) want(r, operand_of(op_at(r, 1), 758).id == sees.id, UNSUPPORTED);
+    return y;
+}
+
+/* As the true one it does not know attention without the logarithm of the sums, read or not. */
+static tensor take_softmax(reader *r, const tensor *score, int type)
+{
+    const tensor top = next_reduction(r, REDUCE_MAX, score), less = next_pointwise(r, SUB, score, &top, FLOAT);
+    const tensor power = next_pointwise(r, EXP, &less, NULL, FLOAT), sum = next_reduction(r, REDUCE_ADD, &power);
+    const tensor log = next_pointwise(r, LOG, &sum, NULL, FLOAT);
+
+    next_pointwise(r, ADD, &top, &log, FLOAT);
+    return next_pointwise(r, DIV, &power, &sum, type);
+}
+
+static void exchange(tensor *t)
+{
+    const int64_t dim = t->dim[2], stride = t->stride[2];
+
+    t->dim[2] = t->dim[3], t->stride[2] = t->stride[3];
+    t->dim[3] = dim, t->stride[3] = stride;
+}
+
+static bool is_row_by_row(const tensor *t)
+{
+    return t->stride[3] == 1 && t->dim[3] % 8 == 0 && !t->is_virtual && (t->type == HALF || t->type == BFLOAT16);
+}
+
+static int take_attention(const desc *g, job *j)
+{
+    reader r = { .graph = g };
+    tensor score = next_product(&r, &j->x, &j->w), weights = { .id = 0 };
 
     j->attends = true;
-    j->x = tensor_of(desc_of(op, 2800, 0)), j->w = tensor_of(desc_of(op, 2801, 0)), j->v = tensor_of(desc_of(op, 2802, 0));
-    j->y = tensor_of(desc_of(op, 2803, 0));
-    j->scale_id = tensor_of(scale).id;
-    if (told(scale, 908)) copy(&by_value, scale, 908);
-    if (!by_value || tensor_of(scale).type != FLOAT) return UNSUPPORTED;
-    if (j->x.type == FLOAT || j->w.type != j->x.type || j->v.type != j->x.type || j->y.type != j->x.type) return UNSUPPORTED;
-    if (j->x.stride[3] != 1 || j->w.stride[3] != 1 || j->v.stride[3] != 1 || j->y.stride[3] != 1 || j->x.dim[3] % 8 || j->v.dim[3] % 8) return UNSUPPORTED;
-    if (!same_dims_but(&j->x, &j->y, 3) || j->y.dim[3] != j->v.dim[3] || !same_dims_but(&j->w, &j->v, 3) || j->w.dim[3] != j->x.dim[3]) return BAD_SHAPE;
-    return j->x.dim[0] == j->w.dim[0] && j->x.dim[1] % j->w.dim[1] == 0 ? OK : BAD_SHAPE;
+    want_between(&r, &score, FLOAT);
+    score = next_with_number(&r, MUL, &score, FLOAT, &j->scale_id);
+    if (r.wrong == OK && op_at(&r, 0) && op_at(&r, 0)->kind == OP_POINTWISE) score = take_mask(&r, &score, j);
+    const tensor made = take_softmax(&r, &score, j->x.type);
+    j->y = next_product(&r, &weights, &j->v);
+    want(&r, weights.id == made.id && r.at == told_n(g, 801), UNSUPPORTED);
+    exchange(&j->w);
+    want(&r, is_row_by_row(&j->x) && is_row_by_row(&j->w) && is_row_by_row(&j->v) && is_row_by_row(&j->y), UNSUPPORTED);
+    want(&r, j->w.type == j->x.type && j->v.type == j->x.type && j->y.type == j->x.type, UNSUPPORTED);
+    want(&r, same_dims_but(&j->x, &j->y, 3) && same_dims_but(&j->w, &j->v, 3) && j->x.dim[0] == j->w.dim[0], BAD_SHAPE);
+    want(&r, j->w.dim[1] > 0 && j->x.dim[1] % j->w.dim[1] == 0, BAD_SHAPE);
+    return r.wrong;
 }
 
 static int finish_graph(desc *g)
@@ -314,7 +475,7 @@ static int finish_graph(desc *g)
     job *j = &g->j;
     const int64_t n = told_n(g, 801);
 
-    if (desc_of(g, 801, 0)->kind == OP_ATTENTION) return n == 1 ? take_attention(desc_of(g, 801, 0), j) : UNSUPPORTED;
+    if (desc_of(g, 801, 0)->kind == OP_MATMUL) return take_attention(g, j);
     if (desc_of(g, 801, 0)->kind != OP_CONV) return UNSUPPORTED;
     int r = take_convolution(desc_of(g, 801, 0), j);
     for (int i = 1; r == OK && i < n; i++)
@@ -503,6 +664,10 @@ static void attend_row(const job *j, const int64_t *at)
 
     if (!score) abort();
     for (int64_t k = 0; k < keys; k++) {
+        if (j->causal && at[2] + (j->late ? j->keys - j->queries : 0) < k) {
+            score[k] = j->hidden;
+            continue;
+        }
         for (int64_t d = 0; d < j->x.dim[3]; d++)
             score[k] += element(j, &j->x, j->at_x, (const int64_t[]){ at[0], at[1], at[2], d }) * element(j, &j->w, j->at_w, (const int64_t[]){ at[0], head, k, d });
         score[k] *= j->scale;
@@ -561,17 +726,23 @@ static uint8_t *find(const desc *pack, const tensor *t)
     return NULL;
 }
 
-/* Where the host has the float. */
-static bool find_scale(const desc *pack, job *j)
+/* What the host has there, 4 bytes; id 0: nothing is asked for. */
+static bool find_number(const desc *pack, int64_t id, void *ret)
 {
-    for (int i = 0; i < told_n(pack, 1000); i++) {
-        int64_t id;
-        const float *at;
-        memcpy(&id, (const uint8_t *)told(pack, 1000) + 8 * i, sizeof(id));
+    for (int i = 0; id && i < told_n(pack, 1000); i++) {
+        int64_t own;
+        const void *at;
+        memcpy(&own, (const uint8_t *)told(pack, 1000) + 8 * i, sizeof(own));
         memcpy(&at, (const uint8_t *)told(pack, 1001) + 8 * i, sizeof(at));
-        if (id == j->scale_id && at) return j->scale = *at, true;
+        if (own == id && at) return memcpy(ret, at, 4) != NULL;
     }
-    return false;
+    return id == 0;
+}
+
+static bool find_numbers(const desc *pack, job *j)
+{
+    return find_number(pack, j->scale_id, &j->scale) && find_number(pack, j->hidden_id, &j->hidden) && find_number(pack, j->keys_id, &j->keys) &&
+           find_number(pack, j->queries_id, &j->queries);
 }
 
 DRIVER(cudnnBackendExecute, void *h, const desc *plan, const desc *pack)
@@ -588,6 +759,6 @@ DRIVER(cudnnBackendExecute, void *h, const desc *plan, const desc *pack)
     bool all = j.at_x && j.at_w && j.at_y;
     for (int i = 0; i < j.n_apply; i++)
         if (j.apply[i].mode == ADD) all &= (j.at_b[i] = find(pack, &j.apply[i].b)) != NULL;
-    if (j.attends) all &= (j.at_v = find(pack, &j.v)) != NULL && find_scale(pack, &j);
+    if (j.attends) all &= (j.at_v = find(pack, &j.v)) != NULL && find_numbers(pack, &j);
     return all ? sim_take_library(j.attends ? attend : compute, &j, sizeof(j)) ? FAILED : OK : sim_refuse(INVALID);
 }

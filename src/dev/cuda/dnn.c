@@ -384,13 +384,14 @@ static hone_status run_locked(const ready *x, const hn_libcall *c, void *const *
 {
     const uintptr_t low = HN_CALL_WORKSPACE_ALIGN - 1;
     void *const workspace = (void *)(((uintptr_t)buf[c->n_buf - 1] + low) & ~low);
-    float scale = (float)c->u.attention.scale;
-    void *at[HN_CALL_MAX_BUF + 1];
-    int64_t id[HN_CALL_MAX_BUF + 1], n = 0;
+    dnn_number number[HN_DNN_N_NUMBER];
+    void *at[HN_CALL_MAX_BUF + HN_COUNT(number)];
+    int64_t id[HN_CALL_MAX_BUF + HN_COUNT(number)], n = 0;
     dnn_maker m = { .dg = dg, .means = HONE_E_DEVICE };
 
     for (; n < c->n_buf - 1; n++) id[n] = HN_DNN_ID + n, at[n] = buf[n];
-    if (c->kind == HN_CALL_ATTENTION) id[n] = HN_DNN_SCALE_ID, at[n++] = &scale;
+    const int n_number = c->kind == HN_CALL_ATTENTION ? hn_dnn_attention_numbers(c, number) : 0;
+    for (int i = 0; i < n_number; i++, n++) id[n] = HN_DNN_NUMBER_ID + i, at[n] = &number[i];
     dnn_desc *pack = hn_dnn_new(&m, DNN_PACK);
     hn_dnn_set(&m, pack, DNN_PACK_IDS, DNN_OF_INT64, n, id);
     hn_dnn_set(&m, pack, DNN_PACK_POINTERS, DNN_OF_POINTER, n, at);

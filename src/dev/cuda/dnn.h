@@ -21,7 +21,10 @@ enum {
     DNN_GRAPH = 15,
     DNN_PACK = 16,
     DNN_TENSOR = 17,
-    DNN_OP_ATTENTION = 41, /* since 9.13 */
+    DNN_MATMUL = 18,
+    DNN_OP_MATMUL = 19,
+    DNN_REDUCTION = 21,
+    DNN_OP_REDUCTION = 22,
 };
 
 enum {
@@ -38,6 +41,7 @@ enum {
     DNN_OF_NUMERIC_NOTE = 11,
     DNN_OF_POINTWISE_MODE = 14,
     DNN_OF_DESC = 15,
+    DNN_OF_REDUCTION = 18,
     DNN_OF_BEHAVIOUR_NOTE = 19,
     DNN_OF_CHAR = 24,
 };
@@ -46,6 +50,7 @@ enum {
     DNN_POINTWISE_MODE = 0, /* cudnnBackendAttributeName_t */
     DNN_POINTWISE_COMPUTE = 1,
     DNN_POINTWISE_NAN = 2,
+    DNN_POINTWISE_AXIS = 9,
     DNN_CONVOLUTION_COMPUTE = 100,
     DNN_CONVOLUTION_MODE = 101,
     DNN_CONVOLUTION_DILATION = 102,
@@ -74,6 +79,7 @@ enum {
     DNN_APPLY_X = 751,
     DNN_APPLY_B = 752,
     DNN_APPLY_Y = 753,
+    DNN_APPLY_T = 758,
     DNN_GRAPH_HANDLE = 800,
     DNN_GRAPH_OPS = 801,
     DNN_TENSOR_ALIGN = 900,
@@ -90,20 +96,37 @@ enum {
     DNN_ENGINE_INDEX = 1301,
     DNN_ENGINE_NUMERIC_NOTES = 1303,
     DNN_ENGINE_BEHAVIOUR_NOTES = 1305,
-    DNN_ATTEND_Q = 2800,
-    DNN_ATTEND_K = 2801,
-    DNN_ATTEND_V = 2802,
-    DNN_ATTEND_Y = 2803,
-    DNN_ATTEND_SCALE = 2805,
+    DNN_MATMUL_COMPUTE = 1500,
+    DNN_MULTIPLY_A = 1520,
+    DNN_MULTIPLY_B = 1521,
+    DNN_MULTIPLY_C = 1522,
+    DNN_MULTIPLY_BY = 1523,
+    DNN_REDUCTION_OPERATOR = 1600,
+    DNN_REDUCTION_COMPUTE = 1601,
+    DNN_REDUCE_X = 1610,
+    DNN_REDUCE_Y = 1611,
+    DNN_REDUCE_BY = 1612,
 };
 
 enum {
     DNN_FLOAT = 0, /* cudnnDataType_t */
     DNN_HALF = 2,
+    DNN_INT32 = 4,
     DNN_BFLOAT16 = 9,
+    DNN_BOOLEAN = 11,
     DNN_CROSS_CORRELATION = 1, /* cudnnConvolutionMode_t: what networks call a convolution */
     DNN_ADD = 0,               /* cudnnPointwiseMode_t */
+    DNN_MULTIPLY = 1,
+    DNN_DIVIDE = 6,
+    DNN_SUBTRACT = 9,
+    DNN_EXPONENTIAL = 13,
+    DNN_LOGARITHM = 15,
     DNN_RELU = 100,
+    DNN_NOT_LESS = 303,
+    DNN_INDEX = 501, /* of an element along an axis */
+    DNN_SELECT = 601, /* x where t, else b */
+    DNN_SUM = 0,     /* cudnnReduceTensorOp_t */
+    DNN_MOST = 3,
     DNN_NAN_GOES_ON = 1,     /* cudnnNanPropagation_t */
     DNN_BY_TREE = 3,         /* cudnnBackendHeurMode_t: mode A */
     DNN_BY_FALLBACK = 2,     /* engines that are no match for the others, and nearly always run */

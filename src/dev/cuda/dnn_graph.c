@@ -5,7 +5,7 @@
 
 #include "core/core.h"
 
-enum { ALIGN = 16 /* what every buffer starts at */, RANK = 4 };
+enum { ALIGN = 16 /* what every buffer starts at */, RANK = HN_DNN_RANK };
 
 /* ---- descriptors ---- */
 bool hn_dnn_failed(dnn_maker *m, int answer, const char *doing)
@@ -76,7 +76,7 @@ void hn_dnn_drop_all(dnn_maker *m)
 }
 
 /* ---- tensors ---- */
-static int type_of(uint32_t dtype)
+int hn_dnn_type(uint32_t dtype)
 {
     return dtype == HN_F16 ? DNN_HALF : dtype == HN_BF16 ? DNN_BFLOAT16 : DNN_FLOAT;
 }
@@ -95,38 +95,60 @@ static dnn_desc *described(dnn_maker *m, int type, int64_t id, int64_t align, co
     return hn_dnn_finish(m, t, "describing a tensor");
 }
 
-/* A float that is handed over when the work is done. */
-static dnn_desc *number(dnn_maker *m, int64_t id)
+dnn_desc *hn_dnn_number(dnn_maker *m, int type, int64_t id)
 {
     static const int64_t one[RANK] = { 1, 1, 1, 1 };
-    return described(m, DNN_FLOAT, id, sizeof(float), one, one, DNN_TENSOR_BY_VALUE, true);
+    return described(m, type, id, sizeof(dnn_number), one, one, DNN_TENSOR_BY_VALUE, true);
 }
 
-/* Virtual ones pass between operations and are stored nowhere. */
-static dnn_desc *tensor(dnn_maker *m, int type, int64_t id, const int64_t *dim, const int64_t *stride, bool is_virtual)
+dnn_desc *hn_dnn_tensor(dnn_maker *m, int type, int64_t id, const int64_t *dim, const int64_t *stride, bool is_virtual)
 {
     return described(m, type, id, ALIGN, dim, stride, DNN_TENSOR_VIRTUAL, is_virtual);
+}
+
+/* ---- work on elements ---- */
+static dnn_desc *pointwise_of(dnn_maker *m, const dnn_pointwise *p, const char *what)
+{
+    dnn_desc *by = hn_dnn_new(m, DNN_POINTWISE);
+
+    hn_dnn_set_int(m, by, DNN_POINTWISE_MODE, DNN_OF_POINTWISE_MODE, p->mode);
+    hn_dnn_set_int(m, by, DNN_POINTWISE_COMPUTE, DNN_OF_DTYPE, p->compute);
+    if (p->mode == DNN_RELU) hn_dnn_set_int(m, by, DNN_POINTWISE_NAN, DNN_OF_NAN, DNN_NAN_GOES_ON);
+    if (p->mode == DNN_INDEX) hn_dnn_set(m, by, DNN_POINTWISE_AXIS, DNN_OF_INT64, 1, &p->axis);
+    return hn_dnn_finish(m, by, what);
+}
+
+dnn_desc *hn_dnn_pointwise(dnn_maker *m, const dnn_pointwise *p)
+{
+    char what[48];
+
+    snprintf(what, sizeof(what), "describing pointwise work, mode %d", p->mode);
+    dnn_desc *by = pointwise_of(m, p, what), *op = hn_dnn_new(m, DNN_OP_POINTWISE);
+    hn_dnn_set_desc(m, op, DNN_APPLY_BY, by);
+    hn_dnn_set_desc(m, op, DNN_APPLY_X, p->x);
+    if (p->b) hn_dnn_set_desc(m, op, DNN_APPLY_B, p->b);
+    if (p->t) hn_dnn_set_desc(m, op, DNN_APPLY_T, p->t);
+    hn_dnn_set_desc(m, op, DNN_APPLY_Y, p->y);
+    return hn_dnn_finish(m, op, what);
 }
 
 /* ---- a convolution and what is fused behind it ---- */
 typedef struct chain {
     dnn_maker *m;
     const hn_libcall *c;
-    dnn_desc *op[4]; /* the convolution, + addend, + bias, relu: the order that the library has kernels for */
+    dnn_desc *op[HN_DNN_MOST_OPS]; /* the convolution, + addend, + bias, relu: the order that the library has kernels for */
     int n_op, left;  /* operations to come */
     int64_t n_virtual;
     dnn_desc *last;
 } chain;
-
-enum { VIRTUAL_ID = 100 };
 
 /* What the next operation yields: the last one the call's result, others sums in f32. */
 static dnn_desc *result(chain *k)
 {
     const hn_libcall_conv *v = &k->c->u.conv;
 
-    if (--k->left == 0) return tensor(k->m, type_of(k->c->dtype), HN_DNN_ID + k->c->n_buf - 2, v->y, v->y_stride, /* is_virtual= */ false);
-    return tensor(k->m, DNN_FLOAT, VIRTUAL_ID + k->n_virtual++, v->y, v->y_stride, /* is_virtual= */ true);
+    if (--k->left == 0) return hn_dnn_tensor(k->m, hn_dnn_type(k->c->dtype), HN_DNN_ID + k->c->n_buf - 2, v->y, v->y_stride, /* is_virtual= */ false);
+    return hn_dnn_tensor(k->m, DNN_FLOAT, HN_DNN_VIRTUAL_ID + k->n_virtual++, v->y, v->y_stride, /* is_virtual= */ true);
 }
 
 static void convolve(chain *k, dnn_desc *x, dnn_desc *w)
@@ -158,20 +180,10 @@ static void convolve(chain *k, dnn_desc *x, dnn_desc *w)
 /* last = last + b, or an activation of it where b is NULL. */
 static void apply(chain *k, int mode, dnn_desc *b)
 {
-    dnn_desc *by = hn_dnn_new(k->m, DNN_POINTWISE), *y, *op;
+    const dnn_pointwise p = { .mode = mode, .compute = DNN_FLOAT, .x = k->last, .b = b, .y = result(k) };
 
-    hn_dnn_set_int(k->m, by, DNN_POINTWISE_MODE, DNN_OF_POINTWISE_MODE, mode);
-    hn_dnn_set_int(k->m, by, DNN_POINTWISE_COMPUTE, DNN_OF_DTYPE, DNN_FLOAT);
-    if (mode == DNN_RELU) hn_dnn_set_int(k->m, by, DNN_POINTWISE_NAN, DNN_OF_NAN, DNN_NAN_GOES_ON);
-    hn_dnn_finish(k->m, by, "describing pointwise work");
-    y = result(k);
-    op = hn_dnn_new(k->m, DNN_OP_POINTWISE);
-    hn_dnn_set_desc(k->m, op, DNN_APPLY_BY, by);
-    hn_dnn_set_desc(k->m, op, DNN_APPLY_X, k->last);
-    if (b) hn_dnn_set_desc(k->m, op, DNN_APPLY_B, b);
-    hn_dnn_set_desc(k->m, op, DNN_APPLY_Y, y);
-    k->op[k->n_op++] = hn_dnn_finish(k->m, op, "describing pointwise work");
-    k->last = y;
+    k->op[k->n_op++] = hn_dnn_pointwise(k->m, &p);
+    k->last = p.y;
 }
 
 static bool has(const hn_libcall *c, uint32_t flag)
@@ -183,44 +195,25 @@ static void convolution(chain *k)
 {
     const hn_libcall *c = k->c;
     const hn_libcall_conv *v = &c->u.conv;
-    const int type = type_of(c->dtype);
+    const int type = hn_dnn_type(c->dtype);
     const int64_t n = v->y[1], bias[RANK] = { 1, n, 1, 1 }, bias_stride[RANK] = { n, 1, n, n };
     int64_t id = HN_DNN_ID;
     dnn_desc *b = NULL;
 
     k->left = 1 + has(c, HN_CALL_BIAS) + has(c, HN_CALL_ADD) + has(c, HN_CALL_RELU);
-    dnn_desc *x = tensor(k->m, type, id++, v->x, v->x_stride, false), *w = tensor(k->m, type, id++, v->w, v->w_stride, false);
+    dnn_desc *x = hn_dnn_tensor(k->m, type, id++, v->x, v->x_stride, false), *w = hn_dnn_tensor(k->m, type, id++, v->w, v->w_stride, false);
     convolve(k, x, w);
-    if (has(c, HN_CALL_BIAS)) b = tensor(k->m, type, id++, bias, bias_stride, false);
-    if (has(c, HN_CALL_ADD)) apply(k, DNN_ADD, tensor(k->m, type, id++, v->y, v->y_stride, false));
+    if (has(c, HN_CALL_BIAS)) b = hn_dnn_tensor(k->m, type, id++, bias, bias_stride, false);
+    if (has(c, HN_CALL_ADD)) apply(k, DNN_ADD, hn_dnn_tensor(k->m, type, id++, v->y, v->y_stride, false));
     if (has(c, HN_CALL_BIAS)) apply(k, DNN_ADD, b);
     if (has(c, HN_CALL_RELU)) apply(k, DNN_RELU, NULL);
-}
-
-/* ---- attention, one operation ---- */
-static void attention(chain *k)
-{
-    const hn_libcall_attention *a = &k->c->u.attention;
-    const int type = type_of(k->c->dtype);
-    dnn_desc *op;
-
-    dnn_desc *q = tensor(k->m, type, HN_DNN_ID, a->q, a->q_stride, false), *key = tensor(k->m, type, HN_DNN_ID + 1, a->k, a->k_stride, false);
-    dnn_desc *v = tensor(k->m, type, HN_DNN_ID + 2, a->v, a->v_stride, false), *y = tensor(k->m, type, HN_DNN_ID + 3, a->y, a->y_stride, false);
-    dnn_desc *scale = number(k->m, HN_DNN_SCALE_ID);
-    op = hn_dnn_new(k->m, DNN_OP_ATTENTION);
-    hn_dnn_set_desc(k->m, op, DNN_ATTEND_Q, q);
-    hn_dnn_set_desc(k->m, op, DNN_ATTEND_K, key);
-    hn_dnn_set_desc(k->m, op, DNN_ATTEND_V, v);
-    hn_dnn_set_desc(k->m, op, DNN_ATTEND_Y, y);
-    hn_dnn_set_desc(k->m, op, DNN_ATTEND_SCALE, scale);
-    k->op[k->n_op++] = hn_dnn_finish(k->m, op, "describing attention");
 }
 
 dnn_desc *hn_dnn_graph(dnn_maker *m, const hn_libcall *c)
 {
     chain k = { .m = m, .c = c };
 
-    if (c->kind == HN_CALL_ATTENTION) attention(&k);
+    if (c->kind == HN_CALL_ATTENTION) k.n_op = hn_dnn_attention(m, c, k.op);
     else convolution(&k);
     dnn_desc *g = hn_dnn_new(m, DNN_GRAPH);
     hn_dnn_set(m, g, DNN_GRAPH_HANDLE, DNN_OF_HANDLE, 1, &hn_dnn.handle);

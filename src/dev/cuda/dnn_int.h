@@ -39,9 +39,41 @@ dnn_desc *hn_dnn_finish(dnn_maker *m, dnn_desc *d, const char *what);
 int64_t hn_dnn_get(dnn_maker *m, dnn_desc *d, int attribute, int type, int64_t n, void *ret);
 void hn_dnn_drop_all(dnn_maker *m);
 
-/** Tensors of a call by the library's unique ids, in the order of the call's buffers. */
-enum { HN_DNN_ID = 1, HN_DNN_SCALE_ID = 50 /* of attention's scale, a float of the host's */ };
+/* ---- graphs ---- */
+enum { HN_DNN_RANK = 4, HN_DNN_MOST_OPS = 16 };
+
+/** Tensors by the library's unique ids: the call's buffers in their order, numbers of the host's, what is stored nowhere. */
+enum { HN_DNN_ID = 1, HN_DNN_NUMBER_ID = 50, HN_DNN_VIRTUAL_ID = 100 };
+
+int hn_dnn_type(uint32_t dtype);
+/** Virtual ones pass between operations and are stored nowhere. */
+dnn_desc *hn_dnn_tensor(dnn_maker *m, int type, int64_t id, const int64_t *dim, const int64_t *stride, bool is_virtual);
+/** A number of 4 bytes that is handed over when the work is done. */
+dnn_desc *hn_dnn_number(dnn_maker *m, int type, int64_t id);
+
+/** y = mode(x, b, t), element by element; NULL: the mode has no such operand. */
+typedef struct dnn_pointwise {
+    int mode, compute; /* compute: the type that it is done in */
+    int64_t axis;      /* of DNN_INDEX */
+    dnn_desc *x, *b, *t, *y;
+} dnn_pointwise;
+
+dnn_desc *hn_dnn_pointwise(dnn_maker *m, const dnn_pointwise *p);
+
 /** The call's work as an operation graph; NULL: m has the reason. */
 dnn_desc *hn_dnn_graph(dnn_maker *m, const hn_libcall *c);
+
+/* ---- attention ---- */
+/** Its operations in op, room for HN_DNN_MOST_OPS; yields how many there are. */
+int hn_dnn_attention(dnn_maker *m, const hn_libcall *c, dnn_desc **op);
+
+/** Numbers that its graph reads, in the order of their ids. */
+enum { HN_DNN_SCALE, HN_DNN_HIDDEN, HN_DNN_KEYS, HN_DNN_QUERIES, HN_DNN_N_NUMBER };
+typedef union dnn_number {
+    float f;
+    int32_t i;
+} dnn_number;
+/** The numbers of the call; yields how many of them there are, the first ones. */
+int hn_dnn_attention_numbers(const hn_libcall *c, dnn_number *ret);
 
 #endif

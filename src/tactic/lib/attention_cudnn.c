@@ -1,11 +1,12 @@
-/* Attention without a mask by cuDNN, whose operation for it knows no other. What is fused behind it, a kernel does. */
+/* Attention by cuDNN, without a mask or a causal one. What is fused behind it, a kernel does. */
 #include <math.h>
 
 #include "tactic/cpu/loops.h"
 #include "tactic/lib/lib.h"
 
 enum { ALGO, WORKSPACE = 16 << 20, PROPOSALS = 2 /* each of them is compiled when it is tried */ };
-enum { Q, K, V, MASK, RANK = 4, WIDTH_STEP = 8, MOST_WIDTH = 128, ROWS_GUARD = 2 /* src/op/attention.c */ };
+enum { Q, K, V, MASK, RANK = 4, WIDTH_STEP = 8, MOST_WIDTH = 256 };
+enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT, ROWS_GUARD = 2 }; /* src/op/attention.c */
 
 /* Elements between neighbours along each axis; plain: row-major, whatever the layout is. */
 static void strides_of(const hn_value *v, bool plain, int64_t *ret)
@@ -31,6 +32,32 @@ static hn_fit fits_operand(const hn_region *r, const hn_value *v, hn_dtype t)
     return v->type.dim[3] % WIDTH_STEP || v->type.dim[3] > MOST_WIDTH ? HN_FIT_SHAPE : HN_FIT_YES;
 }
 
+/* The mask as flags of the call. */
+static uint32_t mask_of(const hn_node *n)
+{
+    const int64_t causal = hn_attr_i(n, "causal"), queries = hn_in(n, Q)->type.dim[2], keys = hn_in(n, K)->type.dim[2];
+
+    if (causal == NO_CAUSAL || (causal == LOWER_RIGHT && queries == 1)) return 0; /* the one query sees all keys */
+    return HN_CALL_CAUSAL | (causal == LOWER_RIGHT && queries != keys ? HN_CALL_CAUSAL_LATE : 0);
+}
+
+/* The library does not say what becomes of queries that see no key. */
+static bool hides_rows(const hn_node *n)
+{
+    return hn_attr_i(n, "causal") == LOWER_RIGHT && hn_in(n, Q)->type.dim[2] > hn_in(n, K)->type.dim[2];
+}
+
+/* Keys of each query, on average, of all. */
+static double seen(const hn_node *n)
+{
+    const double queries = (double)hn_in(n, Q)->type.dim[2], keys = (double)hn_in(n, K)->type.dim[2];
+    const uint32_t mask = mask_of(n);
+
+    if (!mask) return 1;
+    if (mask & HN_CALL_CAUSAL_LATE) return 1 - queries / keys / 2;
+    return queries <= keys ? queries / keys / 2 : 1 - keys / queries / 2;
+}
+
 static void fused_by_call(const hn_region *r, hn_lib_fused *ret)
 {
     hn_lib_match(r, /* can= */ 0, /* bias_axis= */ 0, NULL, ret);
@@ -43,12 +70,13 @@ static hn_fit fits(const hn_region *r, const hn_target *t)
     if (n->op != HN_OP_attention) return HN_FIT_OP;
     const hn_value *y = n->out[0];
     if (y->type.dtype != HN_F16 && y->type.dtype != HN_BF16) return HN_FIT_DTYPE;
-    if (hn_in(n, MASK) || hn_attr_i(n, "causal") || hn_attr_f(n, "softcap") != 0 || hn_attr_i(n, "rows") == ROWS_GUARD) return HN_FIT_ATTRIBUTE;
+    if (hn_in(n, MASK) || hn_attr_f(n, "softcap") != 0 || hn_attr_i(n, "rows") == ROWS_GUARD) return HN_FIT_ATTRIBUTE;
     for (int i = Q; i <= V; i++) {
         const hn_fit fit = fits_operand(r, hn_in(n, i), y->type.dtype);
         if (fit != HN_FIT_YES) return fit;
     }
     if (hn_in(n, Q)->type.dim[0] != hn_in(n, K)->type.dim[0] || hn_in(n, Q)->type.dim[0] != hn_in(n, V)->type.dim[0]) return HN_FIT_SHAPE;
+    if (hides_rows(n)) return HN_FIT_ATTRIBUTE;
     hn_lib_fused f;
     fused_by_call(r, &f);
     const bool stores = hn_loops_unblocked(y) && hn_loops_dense_axis(y) == RANK - 1;
@@ -62,18 +90,19 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
 }
 
 /* A step of keys takes so long, and a call. The numbers are within a tenth of what was timed on an H200 for 12 heads of 197 queries, alone
- * and 32 at a time, and for 32 times 128. */
+ * and 32 at a time, and for 32 times 128; under a causal mask tiles that are cut take as long as whole ones. */
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     enum { STEP_KEYS = 128, NS_STEP = 1250, NS_CALL = 5500, TIMES_F32 = 3 };
-    const double steps = ceil((double)hn_in(r->root, K)->type.dim[2] / STEP_KEYS) * NS_STEP * t->n_core;
+    const double keys = (double)hn_in(r->root, K)->type.dim[2], part = fmin(1, seen(r->root) + 0.5 * STEP_KEYS / keys);
+    const double steps = ceil(keys / STEP_KEYS) * NS_STEP * t->n_core;
     const double bytes = (double)hn_dtype_bytes(r->root->out[0]->type.dtype, hn_lib_elems(r->root->out[0]));
     hn_lib_fused f;
     hn_work work;
 
     fused_by_call(r, &f);
     hn_region_work(r, &work);
-    const double call = fmax(steps, work.flops / (t->peak_gflops * TIMES_F32)) + NS_CALL * t->n_core;
+    const double call = fmax(steps, part * work.flops / (t->peak_gflops * TIMES_F32)) + NS_CALL * t->n_core;
     return call * (1 + 0.1 * (double)p[ALGO]) + (f.whole ? 0 : 2 * bytes / (t->bandwidth_gbs * 0.7) + 1000 * t->n_core);
 }
 
@@ -83,7 +112,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
     const hn_value *y = n->out[0];
     const double given = hn_attr_f(n, "scale");
     hn_libcall call = { .kind = HN_CALL_ATTENTION, .library = HN_LIB_CUDNN, .rank = (uint32_t)p[ALGO], .dtype = (uint32_t)y->type.dtype,
-                        .workspace_bytes = WORKSPACE };
+                        .flags = mask_of(n), .workspace_bytes = WORKSPACE };
     hn_libcall_attention *a = &call.u.attention;
     hn_ref operand[3];
     hn_lib_fused f;
@@ -99,6 +128,6 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_attention_half_cudnn__lib = {
-    .name = "attention_half_cudnn__lib", .rev = 1, .arch = HN_ARCH_SM, .library = HN_LIB_CUDNN,
+    .name = "attention_half_cudnn__lib", .rev = 2, .arch = HN_ARCH_SM, .library = HN_LIB_CUDNN,
     .fits = fits, .space = space, .cost = cost, .emit = emit, .source = HN_KNOB_tactic_cudnn,
 };
