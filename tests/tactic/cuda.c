@@ -241,6 +241,21 @@ TEST(gpu_half_attention_tiles)
     for (int i = 0; i < 2; i++) fast_every(t, &(fast_case){ .text = text[i], .root = "attention", .tol = 2e-3, .n_point = 24 });
 }
 
+/* Masks by pairs of keys and one by one, for all rows alike and not; rows that hide every key by a finite number weigh them alike. */
+TEST(gpu_half_attention_masks)
+{
+#define QKV(type, s, t) "in q " type "[2,2," s ",16]  in k " type "[2,2," t ",16]  in v " type "[2,2," t ",16]  "
+    every(t, QKV("f16", "20", "128") "in m f16[2,1,1,128]\ny = attention(q, k, v, m)\nout y", "attention", NULL, 2e-3);
+    every(t, QKV("f16", "20", "128") "in m bool[2,1,20,128]\ny = attention(q, k, v, m) {rows=nan}\nout y", "attention", NULL, 2e-3);
+    every(t, QKV("f16", "20", "128") "in m bool[128]  in n bool[128]\no = or(m, n)  y = attention(q, k, v, o) {scale=-0.4}\nout y", "attention", NULL, 2e-3);
+    every(t, QKV("bf16", "20", "65") "in m bf16[20,65]\ny = attention(q, k, v, m) {softcap=2, causal=upper_left}\nout y", "attention", NULL, 1e-2);
+    every(t, QKV("f16", "5", "64") "in m bool[5,1]\ny = attention(q, k, v, m) {hide=-3e38}\nout y", "attention", NULL, 2e-3);
+    every(t, QKV("f16", "5", "33") "in m bool[5,1]\ny = attention(q, k, v, m) {hide=-65504}\nout y", "attention", NULL, 2e-3);
+    static const char least[] = "const low bf16[] = {-3e38}  const zero bf16[] = {0}\nm = select(c, zero, low)  y = attention(q, k, v, m)\nout y";
+    every(t, hn_arena_printf(t->arena, QKV("bf16", "5", "64") "in c bool[5,1]  %s", least), "attention", NULL, 1e-2);
+    every(t, hn_arena_printf(t->arena, QKV("bf16", "5", "33") "in c bool[5,33]  %s", least), "attention", NULL, 1e-2);
+}
+
 TEST(gpu_depthwise)
 {
     static const int c[] = { 1, 6, 8, 20 }, k[] = { 3, 5, 1, 7 };

@@ -81,7 +81,7 @@ static void fill(hn_tensor *x, hn_rng *rng, bool small)
             const double v = hn_rng_normal(rng);
             hn_narrow_f64(x->type.dtype, &v, 1, x->data, i, true);
         } else {
-            const int64_t v = small ? (int64_t)hn_rng_below(rng, 4) : (int64_t)(hn_rng_u64(rng) >> 20);
+            const int64_t most = x->type.dtype == HN_BOOL ? 2 : small ? 4 : INT64_C(1) << 44, v = (int64_t)hn_rng_below(rng, (uint64_t)most);
             hn_narrow_i64(x->type.dtype, &v, 1, x->data, i);
         }
     }

@@ -13,6 +13,7 @@
 
 enum { P_ROWS, P_KEYS, P_GROUPS };
 enum { Q, K, V, MASK };
+enum { HIDES = -1000000 /* no number hides better */ };
 enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT };
 enum { ROWS_ZERO, ROWS_NAN, ROWS_GUARD };
 enum { CHUNK = HN_MMA_CHUNK, ELEMS = 8 /* of a chunk */, TILE = 16, MOST_WIDTH = 128, MOST_KEYS = 128, MOST_GROUPS = 2, STAGES = 2 };
@@ -66,12 +67,20 @@ static int64_t threads_of(const int64_t *p)
     return p[P_ROWS] / (TILE * p[P_GROUPS]) * 32;
 }
 
+static bool mask_tells_rows(const hn_value *m)
+{
+    const int r = m->type.rank;
+    return r >= 2 && m->type.dim[r - 2] != 1;
+}
+
 /* Queries, scores and results of a warp must fit its registers, tiles the shared memory, chunks of a tile the threads. */
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
     enum { OTHER_REGISTERS = 40, OF_A_GROUP = 20, MOST_CHUNKS = 16 /* each has an address in registers */ };
     const int64_t d = hn_in(r->root, Q)->type.dim[3], dv = hn_in(r->root, V)->type.dim[3], threads = threads_of(p);
-    if (threads < 32 || p[P_GROUPS] * (d / 4 + dv / 2 + p[P_KEYS] / 2 + OF_A_GROUP) + OTHER_REGISTERS > t->n_vreg) return false;
+    const hn_value *m = hn_in(r->root, MASK);
+    const int64_t mask = m && !mask_tells_rows(m) ? p[P_KEYS] / 4 : 0;
+    if (threads < 32 || mask + p[P_GROUPS] * (d / 4 + dv / 2 + p[P_KEYS] / 2 + OF_A_GROUP) + OTHER_REGISTERS > t->n_vreg) return false;
     if (p[P_KEYS] * HN_MIN(d, dv) / ELEMS < threads || p[P_KEYS] * HN_MAX(d, dv) / ELEMS > threads * MOST_CHUNKS) return false;
     return shared_bytes(d, dv, p[P_KEYS]) <= t->shared_bytes - 1024;
 }
@@ -115,6 +124,7 @@ typedef struct att {
     hn_kv t;                        /* keys there are */
     hn_kv batch, head, key_head, tid, lane;
     hn_kv warp_limit;               /* keys that the warp's last row sees */
+    hn_kv key_mask[MOST_KEYS / 8];  /* of this thread's pairs of keys, where it is every row's */
     group of[MOST_GROUPS];
     double factor; /* of scores on their way into the exponential */
 } att;
@@ -232,7 +242,8 @@ static void multiply_keys(att *a, hn_kv stage)
     }
 }
 
-static hn_kv mask_at(att *a, hn_kv row, hn_kv key, hn_kv on)
+/* What the mask has for that many keys from `key` on, of which more than one lie together. */
+static hn_kv mask_at(att *a, hn_kv row, hn_kv key, int lanes, hn_kv on)
 {
     hn_kb *b = a->b;
     const hn_tdesc *t = &a->mask->type;
@@ -241,6 +252,8 @@ static hn_kv mask_at(att *a, hn_kv row, hn_kv key, hn_kv on)
     hn_kidx idx;
     for (int k = 0; k < t->rank; k++) at[k] = t->dim[k] == 1 ? hn_kb_i(b, 0) : full[4 - t->rank + k];
     hn_kidx_init(&idx, t->rank, at);
+    if (lanes > 1) hn_kidx_vector(&idx, t->rank - 1, lanes);
+    idx.aligned = lanes > 1;
     hn_lower_forget(a->l);
     const hn_kv x = hn_lower_value(a->l, a->mask, &idx, on);
     hn_lower_forget(a->l);
@@ -259,38 +272,87 @@ static double scale_of(const att *a)
     return given != 0 ? given : 1 / sqrt((double)a->d);
 }
 
-/* Nothing but the scale stands between the products and the exponential, and the greatest stays the greatest. */
+static double hide_of(const att *a)
+{
+    const double given = hn_attr_f(a->r->root, "hide");
+    return isinf(given) ? given : fmax(given, HIDES);
+}
+
+/* Nothing but the scale, and what hides, stands between the products and the exponential, and the greatest stays the greatest. */
 static bool scales_late(const att *a)
 {
-    return !a->mask && hn_attr_f(a->r->root, "softcap") == 0 && scale_of(a) > 0;
+    if (hn_attr_f(a->r->root, "softcap") != 0 || scale_of(a) <= 0) return false;
+    return !a->mask || (a->mask->type.dtype == HN_BOOL && (isinf(hide_of(a)) || fabs(hide_of(a) / scale_of(a)) <= -HIDES * 16));
 }
 
-/* One score: row i of this thread's two. all: every row sees every key of the tile. */
-static hn_kv finish_score(att *a, const group *g, int i, hn_kv key, bool all, hn_kv x)
+/* Neighbouring keys lie behind one another at an even place, and all of a tile are there. */
+static bool mask_has_pairs(const att *a)
+{
+    const hn_value *m = a->mask;
+    const int last = m->type.rank - 1;
+    return last >= 0 && keys_fill_tiles(a) && m->type.dim[last] == a->k->type.dim[2] && hn_loops_unblocked(m) && hn_loops_dense_axis(m) == last;
+}
+
+/* What the mask has for a row at two keys; keys past the last one count as the mask's zero. */
+static hn_kv mask_pair(att *a, hn_kv row, hn_kv key)
 {
     hn_kb *b = a->b;
-    const hn_kv on = all ? HN_KV_NONE : hn_kb_lt(b, key, g->limit[i]);
-    if (a->mask) {
-        const hn_kv m = mask_at(a, g->row[i], key, on);
-        x = a->mask->type.dtype == HN_BOOL ? hn_kb_select(b, m, x, hn_kb_f(b, (float)hn_attr_f(a->r->root, "hide"))) : hn_kb_add(b, x, m);
+    if (mask_has_pairs(a)) return mask_at(a, row, key, 2, HN_KV_NONE);
+    hn_kv two = HN_KV_NONE;
+    for (int i = 0; i < 2; i++) {
+        const hn_kv at = hn_kb_addi(b, key, i), x = mask_at(a, row, at, 1, keys_fill_tiles(a) ? HN_KV_NONE : hn_kb_lt(b, at, a->t));
+        two = i ? hn_kb_insert(b, two, x, 1) : hn_kb_splat(b, x, 2);
     }
-    return all ? x : hn_kb_select(b, on, x, hn_kb_f(b, -__builtin_inff()));
+    return two;
 }
 
-static void finish_scores(att *a, group *g, hn_kv first, bool all)
+/* A mask that is every row's is on its way while keys are multiplied. */
+static void load_mask(att *a, hn_kv pair)
+{
+    if (!a->mask || mask_tells_rows(a->mask)) return;
+    for (int j = 0; j < a->keys / 8; j++) a->key_mask[j] = mask_pair(a, a->of[0].row[0], hn_kb_addi(a->b, pair, 8 * j));
+}
+
+/* Two scores of row i of this thread's two, masked. What a finite number hides keeps to one that exponents bear: a row that hides every
+ * key by such numbers weighs them alike. */
+static hn_kv masked(att *a, const group *g, int i, int j, hn_kv pair, hn_kv x)
+{
+    hn_kb *b = a->b;
+    if (!a->mask) return x;
+    const double hide = hide_of(a);
+    const hn_kv m = mask_tells_rows(a->mask) ? mask_pair(a, g->row[i], hn_kb_addi(b, pair, 8 * j)) : a->key_mask[j];
+    if (a->mask->type.dtype == HN_BOOL) return hn_kb_select(b, m, x, hn_kb_like(b, x, scales_late(a) ? hide / scale_of(a) : hide));
+    x = hn_attr_f(a->r->root, "softcap") != 0 ? hn_kb_add(b, x, m) : hn_kb_fma(b, x, hn_kb_like(b, x, scale_of(a)), m);
+    if (a->type != HN_BF16) return x;
+    return hn_kb_select(b, hn_kb_eq(b, x, hn_kb_like(b, x, -__builtin_inff())), x, hn_kb_max(b, x, hn_kb_like(b, x, HIDES)));
+}
+
+/* x where row i sees the key. */
+static hn_kv seen(att *a, const group *g, int i, hn_kv pair, int j, hn_kv x)
+{
+    hn_kb *b = a->b;
+    for (int k = 0; k < 2; k++) {
+        const hn_kv on = hn_kb_lt(b, hn_kb_addi(b, pair, 8 * j + k), g->limit[i]);
+        x = hn_kb_insert(b, x, hn_kb_select(b, on, hn_kb_extract(b, x, k), hn_kb_f(b, -__builtin_inff())), k);
+    }
+    return x;
+}
+
+/* all: every row sees every key of the tile, whose first pair of this thread's is `pair`. */
+static void finish_scores(att *a, group *g, hn_kv pair, bool all)
 {
     hn_kb *b = a->b;
     const double cap = hn_attr_f(a->r->root, "softcap");
+    const bool scales = !scales_late(a) && (cap != 0 || !a->mask || a->mask->type.dtype == HN_BOOL); /* else with the mask */
     const hn_kv scale = hn_kb_float(b, HN_F32, 4, scale_of(a)), most = hn_kb_float(b, HN_F32, 4, cap);
-    const hn_kv pair = hn_kb_add(b, first, hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2));
     for (int j = 0; j < a->keys / 8; j++) {
-        hn_kv x = scales_late(a) ? g->score[j] : hn_kb_mul(b, g->score[j], scale);
+        hn_kv x = scales ? hn_kb_mul(b, g->score[j], scale) : g->score[j], half[2];
         if (cap != 0) x = hn_kb_mul(b, hn_kb_math(b, HN_KMATH_TANH, hn_kb_div(b, x, most)), most);
-        for (int i = 0; i < 4 && (a->mask || !all); i++) {
-            const hn_kv key = hn_kb_addi(b, pair, 8 * j + i % 2);
-            x = hn_kb_insert(b, x, finish_score(a, g, i / 2, key, all, hn_kb_extract(b, x, i)), i);
+        for (int i = 0; i < 2; i++) {
+            half[i] = masked(a, g, i, j, pair, hn_kb_slice(b, x, 2 * i, 2));
+            if (!all) half[i] = seen(a, g, i, pair, j, half[i]);
         }
-        g->score[j] = x;
+        g->score[j] = hn_kb_concat(b, half[0], half[1]);
     }
 }
 
@@ -456,10 +518,12 @@ static void take_tile(att *a, hn_kv tile, hn_kv tiles, bool all)
     hn_kb_await(b, 0);
     hn_kb_barrier(b);
     copy_tile(a, hn_kb_addi(b, tile, 1), tiles);
-    if (skips) hn_kb_if(b, hn_kb_lt(b, hn_kb_muli(b, tile, a->keys), a->warp_limit));
+    const hn_kv first = hn_kb_muli(b, tile, a->keys), pair = hn_kb_add(b, first, hn_kb_muli(b, hn_kb_imod(b, a->lane, hn_kb_i(b, 4)), 2));
+    if (skips) hn_kb_if(b, hn_kb_lt(b, first, a->warp_limit));
+    load_mask(a, pair);
     multiply_keys(a, hn_kb_muli(b, turn, a->keys * line_of(a->d)));
     for (int g = 0; g < a->groups; g++) {
-        finish_scores(a, &a->of[g], hn_kb_muli(b, tile, a->keys), all);
+        finish_scores(a, &a->of[g], pair, all);
         weigh(a, &a->of[g]);
     }
     multiply_values(a, hn_kb_muli(b, turn, a->keys * line_of(a->dv)));
@@ -516,7 +580,7 @@ static hone_status emit(const hn_region *r, const hn_target *t, const int64_t *p
 }
 
 const hn_tactic_def hn_tactic_attention_half_mma__cuda = {
-    .name = "attention_half_mma__cuda", .rev = 4, .arch = HN_ARCH_SM,
+    .name = "attention_half_mma__cuda", .rev = 5, .arch = HN_ARCH_SM,
     .fits = fits, .space = space, .legal = legal, .cost = cost, .emit = emit,
     .source = HN_KNOB_tactic_attention,
 };
