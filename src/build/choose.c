@@ -352,7 +352,8 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
     f->t = hn_pin_target(&f->pin);
     HN_TRY(enumerate(f, dg));
     if (f->at.n == 0) return no_tactic(f, dg);
-    f->whole_passes = hn_knob_read_node(b->knobs, HN_KNOB_code_passes, n->origin, n->n_origin) != 0;
+    const bool llvm = b->t->arch != HN_ARCH_SM;
+    f->whole_passes = llvm && hn_knob_read_node(b->knobs, HN_KNOB_code_passes, n->origin, n->n_origin) != 0;
     HN_TRY(read_race(ret, n, dg));
     for (int i = 0; i < ret->width; i++) {
         HN_TRY(emit(f, &f->at.at[i], dg));

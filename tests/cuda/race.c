@@ -59,6 +59,7 @@ TEST(race_candidates_are_timed)
     CHECK_EQ(n_timed(&r), 2);
     CHECK(r.region[0].measured);
     CHECK_EQ(hn_sim_counts()->launches, 0); /* of this process */
+    for (int i = 0; i < r.n_read; i++) CHECK(r.read[i].knob != HN_KNOB_code_passes); /* LLVM's: a route with it would time everything anew */
 }
 
 /* ---- libraries ---- */
