@@ -110,6 +110,8 @@ TEST(nvrtc_matrix_units)
          "in x f16[1,96,56,56]  const w f16[96,1,7,7]\ny = conv(x, w) {group=96, pad_begin=[3,3], pad_end=[3,3]}\nout y",
          "in x f16[8,512,7,7]  const w f16[2048,512,1,1]\ny = conv(x, w)\nout y",
          "in q f16[1,12,128,64]  in k f16[1,12,128,64]  in v f16[1,12,128,64]\ny = attention(q, k, v)\nout y",
+         "in q f16[32,12,512,64]  in k f16[32,12,512,64]  in v f16[32,12,512,64]\ny = attention(q, k, v) {causal=upper_left}\nout y",
+         "in q f16[32,12,128,64]  in k f16[32,12,128,64]  in v f16[32,12,128,64]  in m bool[32,1,1,128]\ny = attention(q, k, v, m)\nout y",
          "sym s [1,512,1024]\nin q bf16[1,8,s,128]  in k bf16[1,2,s,128]  in v bf16[1,2,s,128]\ny = attention(q, k, v) {causal=upper_left}\n"
          "out y");
 }
