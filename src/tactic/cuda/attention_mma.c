@@ -76,10 +76,10 @@ static bool mask_tells_rows(const hn_value *m)
 /* Queries, scores and results of a warp must fit its registers, tiles the shared memory, chunks of a tile the threads. */
 static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 {
-    enum { OTHER_REGISTERS = 40, OF_A_GROUP = 20, MOST_CHUNKS = 16 /* each has an address in registers */ };
+    enum { OTHER_REGISTERS = 40, OF_A_GROUP = 20, OF_A_MASK = 24, MOST_CHUNKS = 16 /* each has an address in registers */ };
     const int64_t d = hn_in(r->root, Q)->type.dim[3], dv = hn_in(r->root, V)->type.dim[3], threads = threads_of(p);
     const hn_value *m = hn_in(r->root, MASK);
-    const int64_t mask = m && !mask_tells_rows(m) ? p[P_KEYS] / 4 : 0;
+    const int64_t mask = !m ? 0 : mask_tells_rows(m) ? OF_A_MASK : p[P_KEYS] / 4;
     if (threads < 32 || mask + p[P_GROUPS] * (d / 4 + dv / 2 + p[P_KEYS] / 2 + OF_A_GROUP) + OTHER_REGISTERS > t->n_vreg) return false;
     if (p[P_KEYS] * HN_MIN(d, dv) / ELEMS < threads || p[P_KEYS] * HN_MAX(d, dv) / ELEMS > threads * MOST_CHUNKS) return false;
     return shared_bytes(d, dv, p[P_KEYS]) <= t->shared_bytes - 1024;
