@@ -12,6 +12,7 @@ static void print_region(const cJSON *r, bool verbose)
            cJSON_GetStringValue(cJSON_GetObjectItem(r, "ops")), cJSON_GetStringValue(cJSON_GetObjectItem(r, "tactic")));
     const cJSON *c;
     if (!verbose) return;
+    printf("              %s\n", cJSON_GetStringValue(cJSON_GetObjectItem(r, "label")));
     cJSON_ArrayForEach(c, cJSON_GetObjectItem(r, "candidates"))
     {
         const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(c, "reason"));
