@@ -86,15 +86,15 @@ static bool legal(const hn_region *r, const hn_target *t, const int64_t *p)
 }
 
 /* Nanoseconds that a tile takes of a multiprocessor: products, instructions, and what goes through shared memory. Little of one hides
- * behind another, and the sum is within a tenth of what an H200 takes. */
+ * behind another, and the sum is within a tenth of what an H200 takes; a warp alone in its block waits for its own copies besides. */
 static double tile_ns(const hn_target *t, const int64_t *p, double d, double dv)
 {
     enum { PER_SCORE = 95, PER_RESULT = 11 /* tenths of an instruction of a thread */, HALF_BYTES = 2 };
     const bool hopper = hn_target_has(t, HN_FEAT_SM_90A);
     const double flops = hopper ? 4650 : 2700, lanes = hopper ? 225 : 180; /* a nanosecond; as many bytes of shared memory as lanes */
     const double scores = (double)(p[P_ROWS] * p[P_KEYS]), warps = (double)threads_of(p) / 32;
-    const double code = (scores * PER_SCORE + (double)p[P_ROWS] * dv * PER_RESULT) / 10;
-    return 2 * scores * (d + dv) / flops + code / lanes + (warps + 1) * (double)p[P_KEYS] * (d + dv) * HALF_BYTES / lanes;
+    const double code = (scores * PER_SCORE + (double)p[P_ROWS] * dv * PER_RESULT) / 10, alone = warps == 1 ? 1.25 : 1;
+    return alone * (2 * scores * (d + dv) / flops + code / lanes + (warps + 1) * (double)p[P_KEYS] * (d + dv) * HALF_BYTES / lanes);
 }
 
 /* A tile takes its time or its share of the latency; blocks of a multiprocessor share the first. Blocks of a causal head are unequal: the
