@@ -186,6 +186,7 @@ static hone_status open_store(hn_tuner *t, const hn_tensor *in, hn_diag *dg)
 }
 
 enum { CONFIRM_SHARE = 6 }; /* one part in six of the budget is kept for the confirming race, once there is something to confirm */
+enum { CONFIRM_SHARE_GPU = 4 }; /* processes take longer to start there, and trials less long: a winner is found sooner than proven */
 enum { END_NS = 300000000 }; /* to end processes and write the engine */
 
 static void set_limits(hn_tuner *t)
@@ -194,7 +195,7 @@ static void set_limits(hn_tuner *t)
     const int64_t budget = (int64_t)(t->o->budget_s * 1e9), start = t->o->start_ns ? t->o->start_ns : hn_now_ns();
     t->end_ns = start + budget - HN_MIN(END_NS, budget / 10);
     t->deadline_ns = t->end_ns;
-    t->lead_deadline_ns = t->end_ns - budget / CONFIRM_SHARE;
+    t->lead_deadline_ns = t->end_ns - budget / (t->o->standing ? CONFIRM_SHARE_GPU : CONFIRM_SHARE);
 }
 
 static hone_status session(hn_tuner *t, const hn_tensor *in, int64_t t0, hn_diag *dg)
