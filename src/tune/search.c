@@ -101,9 +101,9 @@ hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool
     return hn_arena_oom(a) ? HN_NOMEM(dg) : HONE_OK;
 }
 
-/* On a GPU, whose builds alone read them: what moves a whole engine, how launches overlap and by which memory candidates are timed. */
-static const hn_knob whole_engine[] = { HN_KNOB_plan_early, HN_KNOB_tactic_operands, HN_KNOB_plan_streams };
-enum { WHOLE_ENGINE_TURN = -6, WIDTH_TURN = -4, RANK_TURN = -3 };
+/* On a GPU, whose builds alone read them: how launches overlap moves a whole engine. */
+static const hn_knob whole_engine[] = { HN_KNOB_plan_early, HN_KNOB_plan_streams };
+enum { WHOLE_ENGINE_TURN = -6, RANK_TURN = -3 };
 
 /* Turning a rewrite off, or kernels of some source, gains least often. */
 static int turn_for(const hn_knob_def *k)
@@ -122,7 +122,7 @@ hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_d
     if (k->id == HN_KNOB_tactic_rank || k->id == HN_KNOB_tactic_width) return HONE_OK; /* one region at a time */
     hn_space_axis x = axis_of(s, k->id, NULL, value, hn_knob_domain(k, value, MAX_VALUES));
     x.turn = turn_for(k);
-    if (x.n > 0 && x.turn >= 0) order_values(&x, k); /* else as they rise: one stream, operands from memory */
+    if (x.n > 0 && x.turn >= 0) order_values(&x, k); /* else as they rise: one stream first */
     return push_axis(a, s, x) ? HONE_OK : HN_NOMEM(dg);
 }
 
@@ -158,7 +158,7 @@ static const char *read_region(hn_arena *a, const char *at, contended *ret)
 static bool push_width(hn_arena *a, hn_search *s, const contended *c)
 {
     const hn_space_axis x = { .knob = HN_KNOB_tactic_width, .pattern = c->label, .value = { WIDE }, .n = 1,
-                              .turn = s->ranks_early ? WIDTH_TURN : 1 };
+                              .turn = s->ranks_early ? 0 : 1 };
     return c->share < WIDE_SHARE || region_axis(s, x.knob, c->label) || push_axis(a, s, x);
 }
 

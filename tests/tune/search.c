@@ -131,9 +131,9 @@ TEST(near_winners_of_large_regions_are_tried)
 {
     static const char text[] = "\"region:small\":[0.001,1.01],\"region:b\":[0.2,1.05,1.1,1.14,1.15,1.3],\"region:a\":[0.5,1.02,1.4],"
                                "\"region:clear\":[0.25,1.5]";
-    static const char *const early[] = { "-plan:early=1", "-tactic:width@region:a=32", "-tactic:width@region:clear=32", "-tactic:width@region:b=32",
-                                         "-tactic:rank@region:a=1", "-tactic:rank@region:b=1", "-tactic:rank@region:b=2",
-                                         "-tactic:rank@region:b=3", "-layout:image=2" };
+    static const char *const early[] = { "-plan:early=1", "-tactic:rank@region:a=1", "-tactic:rank@region:b=1", "-tactic:rank@region:b=2",
+                                         "-tactic:rank@region:b=3", "-layout:image=2",
+                                         "-tactic:width@region:a=32", "-tactic:width@region:clear=32", "-tactic:width@region:b=32" };
     hn_diag dg = { 0 };
     hn_search s;
     int axis;
