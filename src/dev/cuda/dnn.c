@@ -46,14 +46,13 @@ static void print_version(uint32_t v, char *dst, size_t n)
     else snprintf(dst, n, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
 }
 
-static hone_status load(hn_diag *dg)
+hone_status hn_dnn_open(hn_diag *dg)
 {
     static const hn_dl_fn fn[] = {
 #define X(field, type, symbol, parameters) { symbol, (void (**)(void))(void *)&hn_dnn.field, false },
 #include "dev/cuda/dnn.def"
 #undef X
     };
-    dnn_maker m = { .dg = dg };
     hn_cuda_paths p;
     char text[32];
     void *lib;
@@ -65,7 +64,14 @@ static hone_status load(hn_diag *dg)
     print_version((uint32_t)state.version_seen, text, sizeof(text));
     if (state.version_seen / 10000 != LEAST_VERSION / 10000)
         return HN_RAISE(dg, HONE_E_VERSION, "cuDNN %s is here, and 9.0 or newer of version 9 is needed", text);
-    HN_TRY(hold_cublaslt(dg));
+    return hold_cublaslt(dg);
+}
+
+static hone_status load(hn_diag *dg)
+{
+    dnn_maker m = { .dg = dg };
+
+    HN_TRY(hn_dnn_open(dg));
     return hn_dnn_failed(&m, hn_dnn.create(&hn_dnn.handle), "starting") ? m.status : HONE_OK;
 }
 

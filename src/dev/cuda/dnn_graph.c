@@ -136,7 +136,7 @@ dnn_desc *hn_dnn_pointwise(dnn_maker *m, const dnn_pointwise *p)
 typedef struct chain {
     dnn_maker *m;
     const hn_libcall *c;
-    dnn_desc *op[HN_DNN_MOST_OPS]; /* the convolution, + addend, + bias, relu: the order that the library has kernels for */
+    dnn_desc **op; /* the convolution, + addend, + bias, relu: the order that the library has kernels for */
     int n_op, left;  /* operations to come */
     int64_t n_virtual;
     dnn_desc *last;
@@ -209,14 +209,22 @@ static void convolution(chain *k)
     if (has(c, HN_CALL_RELU)) apply(k, DNN_RELU, NULL);
 }
 
+int hn_dnn_operations(dnn_maker *m, const hn_libcall *c, dnn_desc **op)
+{
+    chain k = { .m = m, .c = c, .op = op };
+
+    if (c->kind == HN_CALL_ATTENTION) return hn_dnn_attention(m, c, op);
+    convolution(&k);
+    return k.n_op;
+}
+
 dnn_desc *hn_dnn_graph(dnn_maker *m, const hn_libcall *c)
 {
-    chain k = { .m = m, .c = c };
-
-    if (c->kind == HN_CALL_ATTENTION) k.n_op = hn_dnn_attention(m, c, k.op);
-    else convolution(&k);
+    dnn_desc *op[HN_DNN_MOST_OPS];
+    const int n = hn_dnn_operations(m, c, op);
     dnn_desc *g = hn_dnn_new(m, DNN_GRAPH);
+
     hn_dnn_set(m, g, DNN_GRAPH_HANDLE, DNN_OF_HANDLE, 1, &hn_dnn.handle);
-    hn_dnn_set(m, g, DNN_GRAPH_OPS, DNN_OF_DESC, k.n_op, k.op);
+    hn_dnn_set(m, g, DNN_GRAPH_OPS, DNN_OF_DESC, n, op);
     return hn_dnn_finish(m, g, "describing a graph of operations");
 }

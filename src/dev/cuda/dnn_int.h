@@ -16,6 +16,9 @@ typedef struct dnn_library {
 
 extern dnn_library hn_dnn;
 
+/** Open the library without taking a GPU: hn_dnn has all but the handle. */
+hone_status hn_dnn_open(hn_diag *dg);
+
 enum { HN_DNN_MOST = 512 }; /* descriptors of one call, with all that heuristics yield */
 
 /** Makes descriptors and owns them. After the first failure the other functions do nothing and yield NULL or 0. */
@@ -60,7 +63,9 @@ typedef struct dnn_pointwise {
 
 dnn_desc *hn_dnn_pointwise(dnn_maker *m, const dnn_pointwise *p);
 
-/** The call's work as an operation graph; NULL: m has the reason. */
+/** The call's work as operations in op, room for HN_DNN_MOST_OPS; yields how many there are. */
+int hn_dnn_operations(dnn_maker *m, const hn_libcall *c, dnn_desc **op);
+/** The same as an operation graph; NULL: m has the reason. */
 dnn_desc *hn_dnn_graph(dnn_maker *m, const hn_libcall *c);
 
 /* ---- attention ---- */

@@ -5,7 +5,7 @@
 #include "tactic/lib/lib.h"
 
 enum { ALGO, WORKSPACE = 16 << 20, PROPOSALS = 2 /* each of them is compiled when it is tried */ };
-enum { Q, K, V, MASK, RANK = 4, WIDTH_STEP = 8, MOST_WIDTH = 256 };
+enum { Q, K, V, MASK, RANK = 4, WIDTH_STEP = 8, MOST_WIDTH = 256, MOST_WIDTH_BEFORE = 128 /* 9.0 */ };
 enum { NO_CAUSAL, UPPER_LEFT, LOWER_RIGHT, ROWS_GUARD = 2 }; /* src/op/attention.c */
 
 /* Elements between neighbours along each axis; plain: row-major, whatever the layout is. */
@@ -24,12 +24,12 @@ static void extents_of(const hn_value *v, int64_t *ret)
     for (int a = 0; a < RANK; a++) ret[a] = v->type.dim[a];
 }
 
-static hn_fit fits_operand(const hn_region *r, const hn_value *v, hn_dtype t)
+static hn_fit fits_operand(const hn_region *r, const hn_value *v, hn_dtype t, int64_t most_width)
 {
     if (v->type.dtype != t) return HN_FIT_DTYPE;
     if (!hn_lib_is_fixed(v)) return HN_FIT_SYMBOLIC;
     if (hn_region_operand(r, v) < 0 || !hn_loops_unblocked(v) || hn_loops_dense_axis(v) != RANK - 1) return HN_FIT_LAYOUT;
-    return v->type.dim[3] % WIDTH_STEP || v->type.dim[3] > MOST_WIDTH ? HN_FIT_SHAPE : HN_FIT_YES;
+    return v->type.dim[3] % WIDTH_STEP || v->type.dim[3] > most_width ? HN_FIT_SHAPE : HN_FIT_YES;
 }
 
 /* The mask as flags of the call. */
@@ -65,14 +65,14 @@ static void fused_by_call(const hn_region *r, hn_lib_fused *ret)
 
 static hn_fit fits(const hn_region *r, const hn_target *t)
 {
-    (void)t;
     const hn_node *n = r->root;
     if (n->op != HN_OP_attention) return HN_FIT_OP;
     const hn_value *y = n->out[0];
+    const int64_t most = hn_target_has(t, HN_FEAT_SM_90A) ? MOST_WIDTH : MOST_WIDTH_BEFORE;
     if (y->type.dtype != HN_F16 && y->type.dtype != HN_BF16) return HN_FIT_DTYPE;
     if (hn_in(n, MASK) || hn_attr_f(n, "softcap") != 0 || hn_attr_i(n, "rows") == ROWS_GUARD) return HN_FIT_ATTRIBUTE;
     for (int i = Q; i <= V; i++) {
-        const hn_fit fit = fits_operand(r, hn_in(n, i), y->type.dtype);
+        const hn_fit fit = fits_operand(r, hn_in(n, i), y->type.dtype, most);
         if (fit != HN_FIT_YES) return fit;
     }
     if (hn_in(n, Q)->type.dim[0] != hn_in(n, K)->type.dim[0] || hn_in(n, Q)->type.dim[0] != hn_in(n, V)->type.dim[0]) return HN_FIT_SHAPE;
