@@ -179,6 +179,29 @@ static hone_status make_results(hn_run *r, const hn_node *n, const hn_call *c, h
     return HONE_OK;
 }
 
+/* No result has an element, as was known beforehand: there is nothing to compute, however many products there would be to sum. */
+static bool yields_nothing(const hn_node *n, const hn_call *c)
+{
+    for (int i = 0; i < n->n_out; i++) {
+        bool empty = false;
+        for (int k = 0; k < c->out[i].rank; k++) {
+            int64_t extent;
+            if (!hn_dim_known(c->syms, c->out[i].dim[k], &extent)) return false;
+            empty |= extent == 0;
+        }
+        if (!empty) return false;
+    }
+    return true;
+}
+
+/* Integers that may be indices, which are looked at whatever is read by them. */
+static bool may_index(const hn_node *n, hn_cell *const *in)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (in[i] && in[i]->view.numel && !hn_dtype_is_float(in[i]->view.type.dtype)) return true;
+    return false;
+}
+
 static hone_status call_reference(hn_run *r, const hn_node *n, const hn_call *c, hn_cell *const *in,
                                   hn_cell **out, hn_diag *dg)
 {
@@ -233,7 +256,7 @@ static hone_status apply(hn_run *r, const hn_node *n, hn_cell *const *in, hn_cel
     }
     HN_TRY(c.op->infer(&c, dg));
     HN_TRY(make_results(r, n, &c, out, dg));
-    HN_TRY(call_reference(r, n, &c, in, out, dg));
+    if (!yields_nothing(n, &c) || may_index(n, in)) HN_TRY(call_reference(r, n, &c, in, out, dg));
     for (int i = 0; i < n->n_out; i++)
         if (is_rounded(r, &c, out[i]->view.type.dtype)) hn_cell_round(out[i], saturates(&c));
     return HONE_OK;

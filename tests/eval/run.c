@@ -312,3 +312,17 @@ TEST(eval_node_folds_constants)
     hn_tensor_done(&out);
     CHECK_ERR(hn_eval_node(g->last, &out, &dg), HONE_E_INVALID, &dg, "not constant");
 }
+
+/* Sums of 2^40 products, and of no element: whoever walked along them would never end. Indices are looked at all the same. */
+TEST(eval_computes_nothing_where_nothing_is_asked)
+{
+    hn_graph *g = hn_test_graph(t, "const a f32[0,1099511627776] = {}  const b f32[1099511627776,0] = {}  const i i64[1] = {0}\n"
+                                   "const e f32[0] = {}  const u f32[1] = {1}\n"
+                                   "y = matmul(a, b)  z = scatter_elements(e, i, u) {axis=0}  out y  out z");
+    hn_tensor out;
+    hn_diag dg = {0};
+    CHECK_OK(hn_eval_node(g->first, &out, &dg), &dg);
+    CHECK(out.type.rank == 2 && out.type.dim[0] == 0 && out.type.dim[1] == 0);
+    hn_tensor_done(&out);
+    CHECK_ERR(hn_eval_node(g->last, &out, &dg), HONE_E_MODEL, &dg, "out of range for extent 0");
+}
