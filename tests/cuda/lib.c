@@ -312,6 +312,13 @@ TEST(lib_damaged_calls_are_refused)
     s = product_call();
     s.c.u.matmul.turns = 4; /* eight columns of f32 are whole 16 bytes, and rows of b are not what turns need */
     CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s.c.u.matmul = (hn_libcall_matmul){ .m = 8, .n = 39, .k = 8, .groups = 1, .trans_b = 1, .turns = 4 };
+    CHECK_OK(load(&s, &dg), &dg);
+    s.c.dtype = 99; /* of no size, which turns are counted by */
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s.c.dtype = HN_F32;
+    s.c.u.matmul.n = INT64_MAX; /* odd, and no line of it has a size */
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
     s = product_call();
     s.h.bytes = 40;
     CHECK(load(&s, &dg) == HONE_E_FORMAT);

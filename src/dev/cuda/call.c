@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core.h"
+
 struct cuda_call {
     hn_libcall c;
     hn_str plan; /* what the library compiled for its algorithm, or nothing */
@@ -48,11 +50,16 @@ static hone_status open_library(uint32_t which, const cuda_library **ret, hn_dia
     return HONE_OK;
 }
 
+static bool is_type(uint32_t dtype)
+{
+    return dtype == HN_F16 || dtype == HN_BF16 || dtype == HN_F32;
+}
+
 /* Sizes and counts; what they mean is the library's affair. */
 static hone_status check(const hn_libcall *c, hn_diag *dg)
 {
     if (c->kind >= HN_CALL_MATMUL && c->kind <= HN_CALL_ATTENTION && c->n_buf >= 4 && c->n_buf <= HN_CALL_MAX_BUF &&
-        c->n_algo <= HN_CALL_ALGO_BYTES && c->workspace_bytes >= 0)
+        c->n_algo <= HN_CALL_ALGO_BYTES && c->workspace_bytes >= 0 && is_type(c->dtype))
         return HONE_OK;
     return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call");
 }

@@ -100,16 +100,24 @@ static hn_libcall_matmul part_of(const hn_libcall *c, int part)
     return part == EDGES ? edges_of(c) : main_of(c);
 }
 
+/* Rows of each turn begin at one place of 16 bytes, as many of each; rows of b are whole ones; no size that follows is too large. */
+static bool can_turn(const hn_libcall *c)
+{
+    const hn_libcall_matmul *m = &c->u.matmul;
+    const int64_t whole = whole_line(c);
+    if (!m->trans_b || m->trans_a || m->groups != 1 || (c->flags & (HN_CALL_BIAS | HN_CALL_ADD))) return false;
+    if (m->turns < 2 || whole % m->turns || m->n % (whole / m->turns) || m->m % m->turns || m->k % whole) return false;
+    return m->n >= 2 * whole && m->n <= INT64_MAX / whole && m->k <= INT64_MAX / m->n;
+}
+
 static hone_status check_call(const hn_libcall *c, hn_diag *dg)
 {
     const hn_libcall_matmul *m = &c->u.matmul;
-    if (c->kind != HN_CALL_MATMUL || m->groups < 1 || m->groups > INT32_MAX) return HN_RAISE(dg, HONE_E_FORMAT, "cuBLASLt computes products alone");
-    if (!m->turns) return HONE_OK;
-    const int64_t whole = whole_line(c);
-    const bool plain = m->trans_b && !m->trans_a && m->groups == 1 && !(c->flags & (HN_CALL_BIAS | HN_CALL_ADD));
-    if (plain && m->turns > 1 && whole % m->turns == 0 && m->turns * m->n % whole == 0 && m->m % m->turns == 0 && m->n >= 2 * whole && m->k % whole == 0)
-        return HONE_OK;
-    return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call: %lld rows of %lld columns in %lld turns", (long long)m->m, (long long)m->n, (long long)m->turns);
+    if (c->kind != HN_CALL_MATMUL || m->groups < 1 || m->groups > INT32_MAX)
+        return HN_RAISE(dg, HONE_E_FORMAT, "cuBLASLt computes products alone");
+    if (!m->turns || can_turn(c)) return HONE_OK;
+    return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call: %lld rows of %lld columns in %lld turns", (long long)m->m,
+                    (long long)m->n, (long long)m->turns);
 }
 
 static hone_status check_status(int r, const char *doing, hn_diag *dg)
