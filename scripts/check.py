@@ -34,7 +34,7 @@ CONFIGS = {
 ENV = {"HONE_CACHE_DIR": str(BUILD / "check" / "cache"), "HONE_WORKER": str(BUILD / "hone-worker")}
 # Every graph that tests build, built for a GPU and run on the simulated one.
 CUDA_SIM = str(BUILD / "release" / "tests" / "cuda_sim" / "libcuda_sim.so")
-SIMULATED_GPU = {"HONE_TEST_TARGET": "sm_90a", "HONE_CUDA_DRIVER": CUDA_SIM, "HONE_NVRTC": CUDA_SIM, "HONE_CUBLASLT": CUDA_SIM, "HONE_CUDNN": CUDA_SIM,
+SIMULATED_GPU = {"HONE_TEST_TARGET": "sm_90a", "HONE_CUDA_DRIVER": CUDA_SIM, "HONE_NVRTC": CUDA_SIM, "HONE_NVML": CUDA_SIM, "HONE_CUBLASLT": CUDA_SIM, "HONE_CUDNN": CUDA_SIM,
                  "HONE_TEST_TIMEOUT": "900"}
 SANITIZER_ENV = {
     # Leaks count; a failed allocation must come back as NULL, as it does without the sanitizer.

@@ -47,6 +47,9 @@ static void put_trial(hn_json *j, const hn_trial *t)
     hn_json_f64(j, t->err);
     hn_json_key(j, "knobs_read");
     hn_json_str(j, t->knobs);
+    hn_json_key(j, "clock_mhz");
+    if (t->clock_mhz) hn_json_i64(j, t->clock_mhz);
+    else hn_json_null(j);
     put_cost(j, &t->cost);
     hn_json_object_end(j);
 }

@@ -286,3 +286,8 @@ hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_str *ret_plan,
 {
     return d->vt->choose_call ? d->vt->choose_call(d, c, ret_plan, dg) : no_libraries(d, dg);
 }
+
+int hn_device_clock_mhz(hn_device *d)
+{
+    return d->vt->clock_mhz ? d->vt->clock_mhz(d) : 0;
+}

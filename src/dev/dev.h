@@ -79,6 +79,7 @@ typedef struct hn_device_vt {
     /* Libraries; NULL: the device has none. */
     hone_status (*library)(hn_device *d, hn_library which, hn_str *ret_version, hn_diag *dg);
     hone_status (*choose_call)(hn_device *d, hn_libcall *c, hn_str *ret_plan, hn_diag *dg);
+    int (*clock_mhz)(hn_device *d); /* NULL: unknown */
 } hn_device_vt;
 
 struct hn_device {
@@ -174,6 +175,9 @@ hone_status hn_device_library(hn_device *d, hn_library which, hn_str *ret_versio
  * Errors: HONE_E_UNSUPPORTED it proposes fewer, or cannot do this
  */
 hone_status hn_device_choose_call(hn_device *d, hn_libcall *c, hn_str *ret_plan, hn_diag *dg);
+
+/** What its processors are clocked at just now; 0: not known here. Any thread; a GPU takes some microseconds to tell. */
+int hn_device_clock_mhz(hn_device *d);
 
 int64_t hn_queue_now_ns(hn_queue *q); /* monotonic */
 hn_device *hn_queue_device(const hn_queue *q);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,18 +27,19 @@ static const char schema[] =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
     "CREATE TABLE IF NOT EXISTS trial(key TEXT NOT NULL, route TEXT NOT NULL, outcome INTEGER NOT NULL, reason TEXT,"
     " payload TEXT, ratio REAL, lo REAL, hi REAL, err REAL, at TEXT DEFAULT CURRENT_TIMESTAMP, knobs TEXT,"
-    " PRIMARY KEY(key, route));";
+    " clock_mhz INTEGER, PRIMARY KEY(key, route));";
 
-/* Stores of the first version lack the knobs that a trial's build read. Another process may be adding them just now. */
-static bool add_knobs(hn_store *s)
+/* Stores of earlier versions lack the knobs that a trial's build read, and the clock. Another process may be adding them just now. */
+static bool add_columns(hn_store *s)
 {
-    sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(s->db, "SELECT knobs FROM trial LIMIT 0", -1, &q, NULL) == SQLITE_OK) {
-        sqlite3_finalize(q);
-        return true;
+    static const char *const later[] = { "knobs TEXT", "clock_mhz INTEGER" };
+    for (int i = 0; i < HN_COUNT(later); i++) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "ALTER TABLE trial ADD COLUMN %s", later[i]);
+        if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK && !strstr(sqlite3_errmsg(s->db), "duplicate column"))
+            return false;
     }
-    if (sqlite3_exec(s->db, "ALTER TABLE trial ADD COLUMN knobs TEXT", NULL, NULL, NULL) == SQLITE_OK) return true;
-    return strstr(sqlite3_errmsg(s->db), "duplicate column") != NULL;
+    return true;
 }
 
 enum { PATIENCE_MS = 10000, NAP_MS = 10 };
@@ -65,7 +67,7 @@ hone_status hn_store_open(const char *path, const char *key, hn_store **ret, hn_
     if (sqlite3_open(path, &s->db) != SQLITE_OK) r = raise(s, "opening", dg);
     if (r == HONE_OK) sqlite3_busy_timeout(s->db, PATIENCE_MS);
     if (r == HONE_OK && make_table(s) != SQLITE_OK) r = raise(s, "making its table", dg);
-    if (r == HONE_OK && !add_knobs(s)) r = raise(s, "extending its table", dg);
+    if (r == HONE_OK && !add_columns(s)) r = raise(s, "extending its table", dg);
     if (r != HONE_OK) {
         hn_store_close(s);
         return r;
@@ -86,8 +88,8 @@ void hn_store_close(hn_store *s)
 hone_status hn_store_put(hn_store *s, const hn_trial *t, hn_diag *dg)
 {
     sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,knobs)"
-                                  " VALUES(?,?,?,?,?,?,?,?,?,?)", -1, &q, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,knobs,clock_mhz)"
+                                  " VALUES(?,?,?,?,?,?,?,?,?,?,?)", -1, &q, NULL) != SQLITE_OK)
         return raise(s, "preparing", dg);
     sqlite3_bind_text(q, 1, s->key, -1, SQLITE_STATIC);
     sqlite3_bind_text(q, 2, t->route, -1, SQLITE_STATIC);
@@ -99,6 +101,7 @@ hone_status hn_store_put(hn_store *s, const hn_trial *t, hn_diag *dg)
     sqlite3_bind_double(q, 8, t->hi);
     sqlite3_bind_double(q, 9, t->err);
     sqlite3_bind_text(q, 10, t->knobs, -1, SQLITE_STATIC);
+    sqlite3_bind_int(q, 11, t->clock_mhz);
     const bool ok = sqlite3_step(q) == SQLITE_DONE;
     sqlite3_finalize(q);
     return ok ? HONE_OK : raise(s, "writing a trial", dg);
@@ -120,7 +123,7 @@ hone_status hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *
 {
     sqlite3_stmt *q = NULL;
     *ret_found = false;
-    if (sqlite3_prepare_v2(s->db, "SELECT outcome,reason,payload,ratio,lo,hi,err,knobs FROM trial WHERE key=? AND route=?", -1,
+    if (sqlite3_prepare_v2(s->db, "SELECT outcome,reason,payload,ratio,lo,hi,err,knobs,clock_mhz FROM trial WHERE key=? AND route=?", -1,
                            &q, NULL) != SQLITE_OK)
         return raise(s, "reading a trial", dg);
     sqlite3_bind_text(q, 1, s->key, -1, SQLITE_STATIC);
@@ -128,7 +131,8 @@ hone_status hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *
     const int r = sqlite3_step(q);
     if (r == SQLITE_ROW) {
         *ret = (hn_trial){ .route = route, .outcome = (hn_outcome)sqlite3_column_int(q, 0), .ratio = real_at(q, 3, 0),
-                           .lo = real_at(q, 4, 0), .hi = real_at(q, 5, HUGE_VAL), .err = real_at(q, 6, HUGE_VAL) };
+                           .lo = real_at(q, 4, 0), .hi = real_at(q, 5, HUGE_VAL), .err = real_at(q, 6, HUGE_VAL),
+                           .clock_mhz = sqlite3_column_int(q, 8) };
         ret->reason = text_at(q, 1, a);
         ret->knobs = text_at(q, 7, a);
         const char *payload = (const char *)sqlite3_column_text(q, 2);
@@ -141,12 +145,12 @@ hone_status hn_store_get(hn_store *s, hn_arena *a, const char *route, hn_trial *
 
 /* ---- JSON lines ---- */
 static const char *const column[] = { "key", "route", "outcome", "reason", "payload", "ratio", "lo", "hi", "err", "at",
-                                    "knobs" };
-static const char export_sql[] = "SELECT key,route,outcome,reason,payload,ratio,lo,hi,err,at,knobs FROM trial ORDER BY rowid";
+                                    "knobs", "clock_mhz" };
+static const char export_sql[] = "SELECT key,route,outcome,reason,payload,ratio,lo,hi,err,at,knobs,clock_mhz FROM trial ORDER BY rowid";
 /* SQLite reads the JSON: its parser is there already. */
 static const char import_sql[] =
-    "INSERT INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,at,knobs) SELECT j->>'key',j->>'route',"
-    "j->>'outcome',j->>'reason',j->>'payload',j->>'ratio',j->>'lo',j->>'hi',j->>'err',j->>'at',j->>'knobs'"
+    "INSERT INTO trial(key,route,outcome,reason,payload,ratio,lo,hi,err,at,knobs,clock_mhz) SELECT j->>'key',j->>'route',"
+    "j->>'outcome',j->>'reason',j->>'payload',j->>'ratio',j->>'lo',j->>'hi',j->>'err',j->>'at',j->>'knobs',j->>'clock_mhz'"
     " FROM (SELECT ? AS j) WHERE true ON CONFLICT(key, route) DO NOTHING"; /* what else is wrong is said */
 
 static void print_row(sqlite3_stmt *q, hn_str *out)

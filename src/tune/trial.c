@@ -1,4 +1,5 @@
 /* One trial: build, dedupe, judge, race, record. */
+#include "dev/dev.h"
 #include "tune/tune_int.h"
 
 #include <limits.h>
@@ -44,6 +45,15 @@ static hone_status load_both(hn_tuner *t, const hn_contest *c, hn_runner *r, hn_
     return together ? hn_runner_loaded(t, &r[first], dg) : HONE_OK;
 }
 
+/* Figures of two clocks do not compare: a card that grows hot or lacks power slows down. */
+static void note_clock(const hn_tuner *t, hn_verdict *v)
+{
+    hn_device *d;
+    if (!t->o->standing || hn_device_for(HN_ARCH_SM, &d, NULL) != HONE_OK) return;
+    const int mhz = hn_device_clock_mhz(d);
+    if (mhz > 0 && (v->clock_mhz == 0 || mhz < v->clock_mhz)) v->clock_mhz = mhz;
+}
+
 /* A round is a pair of fresh processes: where memory lies is a bias that more blocks of one process never remove, so it must vary
  * within the sample. Processes that stand load both engines anew, each beside the last one, which moves them in memory as well. */
 static hone_status one_round(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg)
@@ -53,6 +63,7 @@ static hone_status one_round(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn
     hone_status s = load_both(t, c, r, dg);
     const bool dear = c->fresh && t->o->standing;
     if (s == HONE_OK) s = alternate(t, r, dear ? MOST_PAIRS : PAIRS, &log_ratio, dg);
+    if (s == HONE_OK) note_clock(t, v);
     for (int i = 0; i < 2 && (s != HONE_OK || c->fresh); i++) hn_runner_stop(&r[i]);
     memcpy(v->how, r[1].how, sizeof v->how);
     if (s == HONE_OK) hn_race_add(&v->race, log_ratio);
@@ -136,6 +147,7 @@ static hone_status judge_and_race(hn_tuner *t, const char *engine, hn_trial *tri
     memcpy(how, v.how, sizeof v.how);
     trial->cost.race_s = (double)(hn_now_ns() - t1) * 1e-9;
     trial->cost.rounds = v.race.n;
+    trial->clock_mhz = v.clock_mhz;
     HN_TRY(s);
     trial->ratio = exp(v.race.mean);
     trial->lo = exp(v.lo);

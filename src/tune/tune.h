@@ -79,6 +79,7 @@ typedef struct hn_trial {
     double err;             /* worst output's relative L2 error; negative: not judged */
     const char *knobs;      /* names of the knobs that its build read, with spaces between; "" unknown */
     const char *runners_up; /* regions and times of candidates as its build's JSON has them, {"label":[share,2nd,3rd,...],...}; "" unknown */
+    int clock_mhz;          /* the lowest that the GPU showed behind a round of its race; 0: unknown */
     hn_trial_cost cost;     /* zeros where the store gave the trial */
 } hn_trial;
 

@@ -80,6 +80,7 @@ typedef struct hn_verdict {
     hn_race race;
     double lo, hi; /* of log(old / new) */
     char how[64];  /* the new engine's last process ended */
+    int clock_mhz; /* the lowest that showed behind a round; 0: unknown */
 } hn_verdict;
 typedef struct hn_contest {
     const char *old, *new; /* engine files */

@@ -557,6 +557,8 @@ TEST(cuda_device_describes_itself)
     hn_device_cuda_print(d, &s);
     CHECK(strstr(hn_str_get(&s), "simulated GPU, compute capability 9.0, 132 multiprocessors") != NULL);
     hn_str_done(&s);
+    CHECK_EQ(hn_device_clock_mhz(d), SIM_CLOCK_MHZ);
+    CHECK_EQ(hn_device_clock_mhz(hn_device_cpu()), 0);
     hn_target g;
     CHECK_OK(hn_target_get("sm_90a", &g, &dg), &dg);
     CHECK_OK(hn_device_check_target(d, &g, &dg), &dg);

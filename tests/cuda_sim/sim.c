@@ -14,6 +14,8 @@
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, DEVICE_UNAVAILABLE = 46, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
 
+#define BUS_ID "0000:1B:00.0"
+
 static sim_counts counts;
 static int next_wait, dead;
 
@@ -102,6 +104,12 @@ DRIVER(cuDeviceGetAttribute, int *ret, int attribute, int device)
             return OK;
         }
     return INVALID;
+}
+
+DRIVER(cuDeviceGetPCIBusId, char *dst, int n, int device)
+{
+    (void)device;
+    return snprintf(dst, (size_t)n, BUS_ID) < n ? OK : INVALID;
 }
 
 DRIVER(cuDeviceTotalMem_v2, size_t *ret, int device)
@@ -656,4 +664,22 @@ API const char *nvrtcGetErrorString(int result);
 const char *nvrtcGetErrorString(int result)
 {
     return result ? "simulated failure" : "success";
+}
+
+/* ---- NVML ---- */
+DRIVER(nvmlInit_v2, void)
+{
+    return OK;
+}
+
+DRIVER(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, void **ret)
+{
+    *ret = &counts;
+    return strcmp(bus_id, BUS_ID) == 0 ? OK : INVALID;
+}
+
+DRIVER(nvmlDeviceGetClockInfo, const void *device, int which, unsigned *ret_mhz)
+{
+    *ret_mhz = SIM_CLOCK_MHZ;
+    return device == &counts && which == 1 ? OK : INVALID;
 }

@@ -1,4 +1,4 @@
-/* A CUDA driver and an NVRTC that need no GPU: kernels are compiled for the host and run when launched. Device addresses are
+/* A CUDA driver, an NVRTC and an NVML that need no GPU: kernels are compiled for the host and run when launched. Device addresses are
  * marked, so that a host access to device memory faults. $HONE_CUDA_DRIVER and $HONE_NVRTC name the library.
  *
  * $HONE_SIM_CUDNN and $HONE_SIM_CUDART are cuDNN's version and that of the CUDA it was built for, in place of 9.19.0 and none.
@@ -8,6 +8,8 @@
 #define HN_TESTS_CUDA_SIM_H
 
 #include <stdbool.h>
+
+enum { SIM_CLOCK_MHZ = 1980 };
 
 /** What the driver was asked to do since the process began. */
 typedef struct sim_counts {

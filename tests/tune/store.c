@@ -25,7 +25,7 @@ static void drop(hn_test *t, const char *path)
 
 static const hn_trial sample = { .route = "-region:chain=0", .outcome = HN_OUT_NOT_FASTER, .reason = "why \"so\"\nand more",
                                  .payload = "00112233445566778899aabbccddeeff", .ratio = 0.9, .lo = 0.8, .hi = 1.1,
-                                 .err = 1e-7, .knobs = "region:chain layout:image" };
+                                 .err = 1e-7, .knobs = "region:chain layout:image", .clock_mhz = 1755 };
 
 static bool held(hn_test *t, hn_store *s, const char *route, hn_trial *ret)
 {
@@ -50,6 +50,7 @@ TEST(a_trial_is_found_again_under_its_key_alone)
     CHECK_STR(got.reason, sample.reason);
     CHECK_STR(got.payload, sample.payload);
     CHECK_STR(got.knobs, sample.knobs);
+    CHECK_EQ(got.clock_mhz, 1755);
     CHECK_NEAR(got.lo, 0.8, 0);
     CHECK(!held(t, s, "-region:chain=1", &got));
     hn_store_close(s);

@@ -132,6 +132,7 @@ static const hn_device_vt cuda_vt = {
     .after = hn_cuda_after,
     .library = hn_cuda_library,
     .choose_call = hn_cuda_call_choose,
+    .clock_mhz = hn_cuda_clock_mhz,
 };
 
 /* ---- opening ---- */

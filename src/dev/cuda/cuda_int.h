@@ -69,6 +69,8 @@ void hn_cuda_unload(hn_device *d, hn_module *m);
 /** NULL when no kernel begins there. */
 const cuda_kernel *hn_cuda_kernel_at(const cuda_module *m, uint64_t entry);
 
+int hn_cuda_clock_mhz(hn_device *d); /* nvml.c */
+
 /* queue.c, the vtable's slots */
 hone_status hn_cuda_queue_create(hn_device *d, const hn_queue_opts *o, hn_queue **ret, hn_diag *dg);
 void hn_cuda_queue_destroy(hn_device *d, hn_queue *q);
