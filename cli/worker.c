@@ -124,7 +124,8 @@ static cJSON *block(worker *w, const cJSON *cmd)
     hone_error *err = NULL;
     const double seconds = cJSON_GetNumberValue(cJSON_GetObjectItem(cmd, "seconds"));
     if (!w->c) return refuse(NULL, "load an engine first");
-    if (hone_context_run(w->c, &err)) return refuse(err, NULL);
+    const bool transfers = !cJSON_IsFalse(cJSON_GetObjectItem(cmd, "transfers"));
+    if (hone_context_set_transfers(w->c, transfers, &err) || hone_context_run(w->c, &err)) return refuse(err, NULL);
     cJSON *j = agree(), *times = cJSON_AddArrayToObject(j, "times_ns");
     const double start = cli_now();
     double now = start;
@@ -159,7 +160,7 @@ static cJSON *outputs(worker *w, const cJSON *cmd)
     hone_error *err = NULL;
     const char *dir = text(cmd, "dir");
     if (!w->c || !dir) return refuse(NULL, "outputs needs a loaded engine and \"dir\"");
-    if (hone_context_run(w->c, &err)) return refuse(err, NULL);
+    if (hone_context_set_transfers(w->c, true, &err) || hone_context_run(w->c, &err)) return refuse(err, NULL);
     make_folders(dir);
     cJSON *j = agree(), *files = cJSON_AddObjectToObject(j, "files");
     for (int i = 0; i < hone_engine_io_count(w->e); i++) {

@@ -300,6 +300,12 @@ HONE_API const void *hone_context_output(const hone_context *c, int io, size_t *
 HONE_API hone_status hone_context_run(hone_context *c, hone_error **err);
 /** Ask a run in progress to end. Thread: any. */
 HONE_API void hone_context_cancel(hone_context *c);
+/**
+ * Whether a run on a device with memory of its own copies inputs there and outputs back, as it does at first. Off, to measure
+ * the engine alone: an input is sent once after it was bound, and outputs in host memory are undefined until a run with
+ * transfers on. Elsewhere it changes nothing.
+ */
+HONE_API hone_status hone_context_set_transfers(hone_context *c, bool on, hone_error **err);
 /** Times of every step since profiling was switched on, as JSON. Free with hone_string_free. */
 HONE_API hone_status hone_context_set_profiling(hone_context *c, bool on, hone_error **err);
 HONE_API hone_status hone_context_profile_json(const hone_context *c, char **ret, hone_error **err);

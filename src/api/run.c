@@ -253,6 +253,13 @@ void hone_context_cancel(hone_context *c)
     if (c) hn_context_cancel(c->c);
 }
 
+hone_status hone_context_set_transfers(hone_context *c, bool on, hone_error **err)
+{
+    if (!c) return hn_api_misuse(err, no_context);
+    hn_context_set_transfers(c->c, on);
+    return HONE_OK;
+}
+
 hone_status hone_context_set_profiling(hone_context *c, bool on, hone_error **err)
 {
     hn_diag dg = { 0 };

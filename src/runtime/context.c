@@ -201,6 +201,7 @@ hone_status hn_context_set_input_shape(hn_context *c, int io, int rank, const in
     if (st->has_shape && (rank == 0 || memcmp(st->dim, dim, bytes) == 0)) return HONE_OK;
     if (rank > 0) memcpy(st->dim, dim, bytes);
     st->has_shape = true;
+    st->sent = NULL;
     c->prepared = false;
     return HONE_OK;
 }
@@ -254,6 +255,7 @@ hone_status hn_context_bind(hn_context *c, int io, void *data, size_t capacity_b
         return HN_RAISE(dg, HONE_E_INVALID, "the memory for \"%s\" must be aligned to %d bytes",
                         io_name(c, (uint32_t)io), (int)align);
     c->io[io].bound = data;
+    c->io[io].sent = NULL;
     c->io[io].remote = remote;
     c->io[io].capacity = data ? (int64_t)HN_MIN(capacity_bytes, (size_t)INT64_MAX) : 0;
     return HONE_OK;
@@ -268,6 +270,11 @@ void *hn_context_output_data(const hn_context *c, int io)
 }
 
 /* ---- measurement ---- */
+void hn_context_set_transfers(hn_context *c, bool on)
+{
+    c->without_transfers = !on;
+}
+
 hone_status hn_context_set_profiling(hn_context *c, bool on, hn_diag *dg)
 {
     if (on && !c->time && !(c->time = calloc(c->plan->n_step + (size_t)1, sizeof(*c->time))))

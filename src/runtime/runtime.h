@@ -131,6 +131,11 @@ hone_status hn_context_run(hn_context *c, hn_diag *dg);
 void hn_context_cancel(hn_context *c);
 
 /* ---- measurement ---- */
+/**
+ * Off: on a device with memory of its own an input that was sent since it was bound is not sent again, and no output is brought
+ * back, so that a run takes what the engine alone takes. Outputs in host memory are undefined until a run with transfers on.
+ */
+void hn_context_set_transfers(hn_context *c, bool on);
 /** Time every step: two clock reads a step, so the total is a little longer. Counters restart at zero. */
 hone_status hn_context_set_profiling(hn_context *c, bool on, hn_diag *dg);
 typedef struct hn_step_time {

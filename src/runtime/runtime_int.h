@@ -51,6 +51,7 @@ typedef struct hn_io_state {
     void *bound;
     int64_t capacity;
     bool remote;   /* the kernels cannot use `bound`, or nothing is bound, and copies go between */
+    const void *sent; /* where on the device the bound input lies, of which nothing changed since; NULL: nowhere */
     void *staging; /* devices with memory of their own: host memory that copies fast */
     int64_t staging_bytes;
 } hn_io_state;
@@ -74,7 +75,7 @@ struct hn_context {
     hn_queue *queue;
     int profile;
     int64_t ceiling; /* INT64_MAX: none */
-    bool prepared, ran, poison;
+    bool prepared, ran, poison, without_transfers;
     atomic_bool cancelled;
     int64_t *reg;  /* now */
     int64_t *reg0; /* as the prefix left them */

@@ -33,10 +33,12 @@ static hone_status send(hn_context *c, uint32_t io, hn_diag *dg)
     const int64_t bytes = c->buf[b].bytes;
 
     HN_TRY(hn_heap_resize(c, b, bytes, 0, dg));
-    if (bytes == 0) return HONE_OK;
+    if (bytes == 0 || (c->without_transfers && c->io[io].sent == c->buf[b].ptr)) return HONE_OK;
     HN_TRY(stage(c, io, bytes, dg));
     memcpy(c->io[io].staging, c->io[io].bound, (size_t)bytes);
-    return hn_queue_write(c->queue, c->buf[b].ptr, c->io[io].staging, (size_t)bytes, dg);
+    HN_TRY(hn_queue_write(c->queue, c->buf[b].ptr, c->io[io].staging, (size_t)bytes, dg));
+    c->io[io].sent = c->buf[b].ptr;
+    return HONE_OK;
 }
 
 static hone_status input_ready(hn_context *c, uint32_t i, hn_diag *dg)
@@ -81,10 +83,10 @@ hone_status hn_outputs_ready(hn_context *c, hn_diag *dg)
     return HONE_OK;
 }
 
-/* An output that stays in memory of the device's that the caller bound needs no copy. */
+/* An output that stays in memory of the device's that the caller bound needs no copy; one that nobody asks for neither. */
 static bool stays(const hn_context *c, uint32_t io)
 {
-    return c->plan->io[io].flags != HN_IO_OUTPUT || (c->io[io].bound && !c->io[io].remote);
+    return c->plan->io[io].flags != HN_IO_OUTPUT || (c->io[io].bound && !c->io[io].remote) || c->without_transfers;
 }
 
 hone_status hn_outputs_fetch(hn_context *c, hn_diag *dg)

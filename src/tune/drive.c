@@ -342,7 +342,7 @@ hone_status hn_runner_block(hn_tuner *t, hn_runner *r, double seconds, double *r
 {
     char cmd[64];
     hn_str answer = { 0 };
-    snprintf(cmd, sizeof cmd, "{\"cmd\":\"block\",\"seconds\":%.3f}\n", seconds);
+    snprintf(cmd, sizeof cmd, "{\"cmd\":\"block\",\"seconds\":%.3f,\"transfers\":false}\n", seconds);
     hone_status s = ask(t, r, cmd, &answer, dg);
     const char *at = s == HONE_OK ? strstr(hn_str_get(&answer), "\"times_ns\":[") : NULL;
     if (s == HONE_OK) *ret_ns = at ? median_of(at + strlen("\"times_ns\":[")) : 0;

@@ -389,6 +389,7 @@ TEST(profiling_tells_steps)
     EXPECT_OK(hone_context_make_input(c, 0, 1, &x, NULL, &err));
     EXPECT_OK(hone_context_bind(c, 0, x.data, x.bytes, &err));
     EXPECT_OK(hone_context_set_profiling(c, true, &err));
+    EXPECT_OK(hone_context_set_transfers(c, false, &err)); /* there are none on a processor */
     for (int i = 0; i < 3; i++) EXPECT_OK(hone_context_run(c, &err));
     EXPECT_OK(hone_context_profile_json(c, &text, &err));
     CHECK(strstr(text, "\"runs\": 3") || strstr(text, "\"runs\":3"));
@@ -415,6 +416,7 @@ TEST(no_context_no_crash)
     EXPECT_ERROR(hone_context_bind(NULL, 0, dim, 8, &err), HONE_E_INVALID, NULL);
     EXPECT_ERROR(hone_context_run(NULL, &err), HONE_E_INVALID, NULL);
     EXPECT_ERROR(hone_context_set_profiling(NULL, true, &err), HONE_E_INVALID, NULL);
+    EXPECT_ERROR(hone_context_set_transfers(NULL, false, &err), HONE_E_INVALID, NULL);
     EXPECT_ERROR(hone_context_profile_json(NULL, &text, &err), HONE_E_INVALID, NULL);
     EXPECT_ERROR(hone_context_make_input(NULL, 0, 0, NULL, NULL, &err), HONE_E_INVALID, NULL);
     EXPECT_ERROR(hone_engine_io(NULL, 0, &io, &err), HONE_E_INVALID, NULL);

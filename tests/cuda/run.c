@@ -452,6 +452,39 @@ TEST(cuda_device_memory_is_used_as_it_is)
     done(&f);
 }
 
+/* For measuring: what was sent stays, until something else is bound or given; what is asked for comes back. */
+TEST(cuda_runs_without_transfers)
+{
+    fixture f;
+    hn_diag dg = { 0 };
+    const int64_t n = 64;
+    hn_simulate(/* libraries= */ false);
+    make(t, &f, negate, (hn_context_opts){ .profile = -1 });
+    CHECK_OK(hn_context_set_input_shape(f.c, 0, 1, &n, &dg), &dg);
+    bind(&f, 0, f.x, sizeof(f.x));
+    bind(&f, 1, f.y, sizeof(f.y));
+    hn_context_set_transfers(f.c, false);
+    run(&f);
+    const int sent = hn_sim_counts()->to_device;
+    f.x[0] = 77;
+    for (int i = 0; i < 3; i++)
+        run(&f);
+    CHECK_EQ(hn_sim_counts()->to_device, sent);
+    CHECK_EQ(hn_sim_counts()->to_host, 0);
+    bind(&f, 0, f.x, sizeof(f.x));
+    run(&f);
+    CHECK_EQ(hn_sim_counts()->to_device, sent + 1);
+    hn_context_set_transfers(f.c, true);
+    f.x[0] = 78;
+    run(&f);
+    CHECK_EQ(hn_sim_counts()->to_device, sent + 2);
+    CHECK_EQ(hn_sim_counts()->to_host, 1);
+    CHECK(hn_context_output_data(f.c, 1) == f.y);
+    for (int i = 0; i < 64; i++)
+        CHECK(f.y[i] == -f.x[i]);
+    done(&f);
+}
+
 /* Kernels read and copy in pieces of 16 bytes: buffers start there, be they the caller's or parts of others. */
 TEST(cuda_buffers_start_at_whole_pieces)
 {
