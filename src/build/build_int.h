@@ -46,6 +46,7 @@ typedef struct hn_choice {
     hn_emission *emission;
     double ns;
     bool measured, cached;
+    bool early;                     /* its kernels are launched while what precedes them still runs */
     const hn_candidate_report *candidate;
     int n_candidate;
 } hn_choice;
@@ -66,7 +67,7 @@ typedef struct hn_job {
     HN_VEC(hn_choice *) choices; /* by key, so that equal regions share one */
     /* code */
     hn_str code;
-    HN_VEC(struct hn_code_at { hn_digest digest; uint64_t entry; }) placed;
+    HN_VEC(struct hn_code_at { hn_digest digest; bool early; uint64_t entry; }) placed;
     HN_VEC(struct hn_compiled { hn_digest digest; hn_code code; }) compiled;
     HN_VEC(struct hn_ticket { hn_digest digest; int ticket; const hn_kfunc *func; }) tickets;
     struct hn_library_state {
@@ -137,7 +138,8 @@ void hn_timing_settle_peaks(hn_timing *t, hn_target *target, bool frozen);
 
 /* code.c: compile (or take from the cache) and place a kernel in the code section. */
 hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_diag *dg);
-hone_status hn_code_place(hn_job *b, const hn_kcall *k, uint64_t *ret_entry, hn_diag *dg);
+/** early: a kernel is launched while what precedes it still runs. */
+hone_status hn_code_place(hn_job *b, const hn_kcall *k, bool early, uint64_t *ret_entry, hn_diag *dg);
 /** Why calls of this library cannot be made here; NULL: they can. */
 const char *hn_library_missing(hn_job *b, hn_library which);
 hone_status hn_code_submit(hn_job *b, const hn_emission *e, hn_diag *dg);

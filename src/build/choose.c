@@ -40,6 +40,7 @@ typedef struct field {
     const hn_region *r;
     const hn_target *t; /* what the region is emitted for */
     bool whole_passes;  /* LLVM runs its whole pipeline over the kernels */
+    bool early;         /* kernels are launched while what precedes them still runs */
     int rank;           /* place of the candidate that is taken, 0 the first */
     hn_heat_memory memory; /* how candidates are timed */
     hn_pin_reader pin;
@@ -323,16 +324,17 @@ static const char *const *names_of(const field *f, const hn_node *n)
     return name && name[n->n_origin] ? name : NULL;
 }
 
-/* How many candidates are looked at, whether they are timed and how, which one is taken. */
+/* How many candidates are looked at, whether they are timed and how, which one is taken, how it is launched. */
 static hone_status read_race(pending *p, const hn_node *n, hn_diag *dg)
 {
     field *f = &p->f;
     hn_knobs *k = f->b->knobs;
     const int64_t level = hn_knob_read_node(k, HN_KNOB_core_opt_level, n->origin, n->n_origin);
     int width = f->b->o->measure || f->b->o->frozen ? race_width(level) : 0;
+    const char *const *name = names_of(f, n);
+    if (!name) return HN_NOMEM(dg);
+    if (f->t->feat & HN_FEAT_SM_90A) f->early = hn_knob_read_node(k, HN_KNOB_plan_early, name, n->n_origin + 1) != 0;
     if (f->at.n > 1) {
-        const char *const *name = names_of(f, n);
-        if (!name) return HN_NOMEM(dg);
         f->rank = (int)hn_knob_read_node(k, HN_KNOB_tactic_rank, name, n->n_origin + 1);
         const int64_t asked = width > 1 ? hn_knob_read_node(k, HN_KNOB_tactic_width, name, n->n_origin + 1) : 0;
         if (asked > 0) width = (int)asked;
@@ -422,7 +424,7 @@ static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)
     if (!c) return HN_NOMEM(dg);
     *c = (hn_choice){ .syms = f->r->g->syms, .t = f->t, .tactic = win->td, .name = win->name, .emission = win->e,
                       .ns = win->measured > 0 ? win->measured : win->predicted, .measured = win->measured > 0,
-                      .cached = win->cached };
+                      .cached = win->cached, .early = f->early };
     memcpy(c->p, win->p, sizeof c->p);
     HN_TRY(report(f, win, c, dg));
     *ret = c;

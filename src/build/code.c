@@ -16,10 +16,10 @@ static hn_digest digest_of(const hn_kcall *k)
     return hn_hasher_end(&h);
 }
 
-static bool find_placed(const hn_job *b, hn_digest d, uint64_t *ret_entry)
+static bool find_placed(const hn_job *b, hn_digest d, bool early, uint64_t *ret_entry)
 {
     for (int i = 0; i < b->placed.n; i++)
-        if (hn_digest_eq(b->placed.at[i].digest, d)) {
+        if (b->placed.at[i].early == early && hn_digest_eq(b->placed.at[i].digest, d)) {
             *ret_entry = b->placed.at[i].entry;
             return true;
         }
@@ -95,17 +95,17 @@ hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_di
 /* All kernels that are compiled for 9.0 wait before they touch anything (codegen/cuda): whether they may start early is free. */
 static void mark_early(hn_job *b, uint64_t entry)
 {
-    if (!(b->t->feat & HN_FEAT_SM_90A) || !hn_knob_read_model(b->knobs, HN_KNOB_plan_early)) return;
     hn_image h;
     memcpy(&h, b->code.s + entry, sizeof h);
     h.flags |= HN_IMAGE_EARLY;
     memcpy(b->code.s + entry, &h, sizeof h);
 }
 
-hone_status hn_code_place(hn_job *b, const hn_kcall *k, uint64_t *ret_entry, hn_diag *dg)
+hone_status hn_code_place(hn_job *b, const hn_kcall *k, bool early, uint64_t *ret_entry, hn_diag *dg)
 {
     const hn_digest d = digest_of(k);
-    if (find_placed(b, d, ret_entry)) return HONE_OK;
+    early = early && !k->call; /* a library's kernels do not wait by themselves */
+    if (find_placed(b, d, early, ret_entry)) return HONE_OK;
     const hn_code *code;
     HN_TRY(hn_code_get(b, k, &code, dg));
     if (k->call) b->library[k->call->library].used = true;
@@ -114,8 +114,8 @@ hone_status hn_code_place(hn_job *b, const hn_kcall *k, uint64_t *ret_entry, hn_
     hn_str_add_n(&b->code, zero, (align - b->code.n % align) % align);
     *ret_entry = b->code.n + code->entry;
     hn_str_add_n(&b->code, (const char *)code->at, code->n);
-    if (!k->call && !b->code.oom && b->t->arch == HN_ARCH_SM) mark_early(b, *ret_entry);
-    if (b->code.oom || !hn_vec_push(b->a, &b->placed, ((struct hn_code_at){ d, *ret_entry }))) return HN_NOMEM(dg);
+    if (early && !b->code.oom) mark_early(b, *ret_entry);
+    if (b->code.oom || !hn_vec_push(b->a, &b->placed, ((struct hn_code_at){ d, early, *ret_entry }))) return HN_NOMEM(dg);
     return HONE_OK;
 }
 

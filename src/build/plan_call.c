@@ -189,7 +189,7 @@ static hone_status add_call(hn_planner *p, const hn_group *group, const call_buf
     const hn_kfunc *f = &k->func;
     const int n_buf = hn_kcall_n_buf(k);
     uint64_t entry;
-    HN_TRY(hn_code_place(b, k, &entry, dg));
+    HN_TRY(hn_code_place(b, k, group->choice->early, &entry, dg));
     uint32_t *buf = HN_NEW_N(b->a, uint32_t, n_buf + 1), *arg = HN_NEW_N(b->a, uint32_t, f->n_arg + 1);
     if (!buf || !arg) return HN_NOMEM(dg);
     for (int i = 0; i < f->n_arg; i++) {

@@ -308,6 +308,26 @@ TEST(cuda_kernels_may_be_launched_early)
     CHECK(hn_sim_counts()->early > 0);
 }
 
+static int early_of(const char *text, const char *route)
+{
+    const int before = hn_sim_counts()->early;
+    hn_check_graph(text, &(hn_run_opts){ .target = "sm_90a", .route = route });
+    return hn_sim_counts()->early - before;
+}
+
+/* Regions that share a kernel need not be launched alike. */
+TEST(cuda_launched_early_by_region)
+{
+    static const char text[] = "in x f32[3,70]\na = cumsum(x)  b = cumsum(a) from \"/b\"  c = cumsum(b)  d = softmax(c) {axis=1}\nout d";
+    hn_simulate(/* libraries= */ false);
+    const int all = early_of(text, "-plan:early=1");
+    CHECK_EQ(all, early_of(text, "-plan:early@region:*=1"));
+    const int one = early_of(text, "-plan:early@/b=1"), others = early_of(text, "-plan:early=1 -plan:early@/b=0");
+    CHECK(one > 0 && one < all);
+    CHECK_EQ(one + others, all);
+    CHECK_EQ(early_of(text, "-plan:early=1 -plan:early@region:*=0"), 0);
+}
+
 /* Branches of a recording run in any order that what they touch allows: the simulator takes the latest that it may. */
 static int overtakings(const char *text, const char *route)
 {
