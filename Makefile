@@ -10,7 +10,7 @@ CACHE   := $(or $(HONE_FETCH_DIR),.cache)
 TOOLS   := $(CACHE)/peers/tools/bin/python
 CFG     := --buildtype=release --prefix=$(PREFIX)
 
-.PHONY: all deps demo check check-long conformance contrib numbers exporters bench bench-gpu fuzz fuzz-guided fuzz-graphs install clean distclean models peers \
+.PHONY: all deps demo check check-long check-gpu conformance contrib numbers exporters bench bench-gpu fuzz fuzz-guided fuzz-graphs install clean distclean models peers \
         help
 
 all:
@@ -23,7 +23,8 @@ help:
 	  'make demo         build, tune and race six real models (about 15 minutes)' \
 	  'make check        every test a change must pass' \
 	  'make check-long   the slow ones too' \
-	  'make conformance  the ONNX node tests' \
+	  'make check-gpu    kernels, graphs, node cases, models and compute-sanitizer on an NVIDIA GPU' \
+  'make conformance  the ONNX node tests' \
   'make contrib      the ops of com.microsoft against ONNX Runtime' \
 	  'make numbers      our float32 errors against float64 beside ONNX Runtime'"'"'s (NUMBERS_FLAGS=--models: of the real models)' \
 	  'make exporters    export 40 architectures and more, compare with ONNX Runtime (1 GB of packages, hours)' \
@@ -52,6 +53,11 @@ check:
 check-long:
 	@scripts/deps.sh check
 	@$(PY) scripts/check.py --long $(CHECK_FLAGS)
+
+check-gpu:
+	@scripts/deps.sh build images conformance python
+	@$(MAKE) --no-print-directory all
+	@$(PY) tests/gpu/run.py $(CHECK_GPU_FLAGS)
 
 conformance:
 	@scripts/deps.sh build images conformance python

@@ -19,7 +19,7 @@ enum { EXIT_FAILED = 1, EXIT_SKIPPED = 77, DEFAULT_TIMEOUT_S = 60 };
 
 static hn_test *first, **last = &first;
 static struct {
-    const char *program, *filter;
+    const char *program, *filter, *name;
     int timeout_s;
     bool no_fork;
 } opt;
@@ -212,14 +212,14 @@ static void run_case(void **state)
 
 static int usage(const char *why)
 {
-    fprintf(stderr, "%s: %s\nusage: %s [--filter SUBSTRING] [--list] [--timeout SECONDS] [--no-fork]\n",
+    fprintf(stderr, "%s: %s\nusage: %s [--filter SUBSTRING] [--case NAME] [--list] [--timeout SECONDS] [--no-fork]\n",
             opt.program, why, opt.program);
     return 2;
 }
 
 static bool chosen(const hn_test *t)
 {
-    return !opt.filter || strstr(t->name, opt.filter);
+    return (!opt.filter || strstr(t->name, opt.filter)) && (!opt.name || strcmp(t->name, opt.name) == 0);
 }
 
 static int run_all(void)
@@ -258,6 +258,8 @@ int main(int argc, char **argv)
             opt.filter = argv[++i];
         else if (strncmp(argv[i], "--filter=", 9) == 0)
             opt.filter = argv[i] + 9;
+        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc)
+            opt.name = argv[++i];
         else if (strcmp(argv[i], "--timeout") == 0 && i + 1 < argc)
             opt.timeout_s = atoi(argv[++i]);
         else

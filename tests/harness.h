@@ -2,7 +2,7 @@
  * Test harness: TEST(name) { ... } registers a case; each runs in a child process with a time limit and is
  * reported through cmocka. A failed check ends its case at once.
  *
- *     test_X [--filter SUBSTRING] [--list] [--timeout SECONDS] [--no-fork]
+ *     test_X [--filter SUBSTRING] [--case NAME] [--list] [--timeout SECONDS] [--no-fork]
  *
  * $HONE_TEST_TIMEOUT sets the limit as well (seconds a case, default 60; 0 lifts it). --no-fork is for
  * debuggers.

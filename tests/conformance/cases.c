@@ -5,7 +5,7 @@
  *
  * --eval compares the evaluator's outputs (the model's own types) instead of an engine's; --self wants what the evaluator yields
  * instead of what the files hold; --loose is the tolerance for random graphs, by what rounding does to the very model;
- * --opt-level N (default 0) and --route TEXT are those of building. --open makes every fixed extent of an input a symbol where the
+ * --opt-level N (default 0), --route TEXT and --target NAME are those of building. --open makes every fixed extent of an input a symbol where the
  * model's ops allow it, and says after "pass" how many of how many, and why not the first of the others.
  * --write judges nothing: outputs go to folder/got_<i>.bin, and after "pass" stands for each its dtype, extents and noise (what the
  * model's own rounding does to it; 0 without --loose), "f32 2,3 1e-7;".
@@ -32,7 +32,7 @@ static struct {
     bool eval, self, loose, open, write;
     int opt_level;
     int n_set; /* --numbers; 0: one set, judged */
-    const char *route;
+    const char *route, *target;
     char engine[256]; /* scratch file */
 } opt;
 
@@ -291,6 +291,7 @@ static void build(way *w, result *r)
     hone_error *err = NULL;
     b.opt_level = opt.opt_level;
     b.route = opt.route;
+    b.target = opt.target;
     b.threads = co.threads = 1;
     if (build_engine(w->m, &b, &err) != HONE_OK) say_error(r, "build", err);
     else if (hone_engine_open(opt.engine, NULL, &w->e, &err) != HONE_OK) say_error(r, "open", err);
@@ -450,7 +451,7 @@ static void run_case(const char *folder, const char *twin, open_dims *open, hn_s
 
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--open] [--write] [--numbers N] [--opt-level N] [--route TEXT]  (case folders on stdin)\n",
+    fprintf(stderr, "usage: %s [--eval] [--self] [--loose] [--open] [--write] [--numbers N] [--opt-level N] [--route TEXT] [--target NAME]  (case folders on stdin)\n",
             program);
     return 2;
 }
@@ -467,6 +468,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--opt-level") == 0 && i + 1 < argc) opt.opt_level = atoi(argv[++i]);
         else if (strcmp(argv[i], "--numbers") == 0 && i + 1 < argc) opt.n_set = atoi(argv[++i]);
         else if (strcmp(argv[i], "--route") == 0 && i + 1 < argc) opt.route = argv[++i];
+        else if (strcmp(argv[i], "--target") == 0 && i + 1 < argc) opt.target = argv[++i];
         else return usage(argv[0]);
     }
     const char *tmp = getenv("TMPDIR");

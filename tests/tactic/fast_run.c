@@ -8,8 +8,15 @@
 #include "base/os.h"
 #include "codegen/codegen.h"
 #include "eval/eval.h"
+#include "gpu_run.h"
 
 enum { GUARD = 256, MAX_POINTS = 512, MAX_BUF = 24, N_TARGET = 2 };
+
+#ifdef HAVE_LLVM
+static const hn_codegen *const cpu_codegen = &hn_codegen_llvm;
+#else
+static const hn_codegen *const cpu_codegen = NULL;
+#endif
 
 /* ---- targets ---- */
 static int targets(hn_target *ret)
@@ -19,7 +26,7 @@ static int targets(hn_target *ret)
         uint64_t need;
     } kind[N_TARGET] = { { "avx512", HN_FEAT_AVX512 }, { "avx2", HN_FEAT_AVX2 | HN_FEAT_FMA } };
     int n = 0;
-    for (int i = 0; i < N_TARGET; i++) {
+    for (int i = 0; i < N_TARGET && cpu_codegen && !gpu_is_wanted(); i++) {
         hn_target t;
         hn_target_detect(&t, false);
         if (!hn_target_has(&t, kind[i].need)) continue;
@@ -36,6 +43,12 @@ static int targets(hn_target *ret)
         ret[n++] = t;
     }
     return n;
+}
+
+static void need_cpu(void)
+{
+    if (!cpu_codegen) SKIP("built without LLVM");
+    if (gpu_is_wanted()) SKIP("for processors alone");
 }
 
 /* ---- the region of a case ---- */
@@ -248,7 +261,7 @@ static void compile(hn_test *t, const fixture *f, const hn_target *tg, const hn_
     for (int i = 0; i < e->launches.n; i++) {
         const hn_kcall *k = &e->launches.at[i];
         hn_code code;
-        CHECK_OK(hn_codegen_llvm.compile(&k->func, tg, t->arena, &code, &dg), &dg);
+        CHECK_OK(cpu_codegen->compile(&k->func, tg, t->arena, &code, &dg), &dg);
         c->n_stack_ref += code.n_stack_ref;
         c->map_bytes[i] = (code.n + 4095) / 4096 * 4096;
         c->map[i] = mmap(NULL, c->map_bytes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -417,6 +430,7 @@ static void check_settled(hn_test *t, const fixture *f, const fast_case *c, cons
 
 void fast_check(hn_test *t, const fast_case *c, const char *tactic)
 {
+    need_cpu();
     hn_target tg[N_TARGET];
     const int n = targets(tg);
     const hn_tactic_def *td = hn_tactic_find(tactic);
@@ -451,7 +465,8 @@ static int64_t buffer_bytes(const buffers *b, const hn_emission *e, hn_ref ref)
     }
 }
 
-static void interpret(const fixture *f, const hn_emission *e, const buffers *b)
+/* All launches in order: interpreted, or on the GPU. */
+static void run_launches(const fixture *f, const hn_target *tg, const hn_emission *e, const buffers *b)
 {
     hn_diag dg = { 0 };
     for (int i = 0; i < f->g->n_out; i++)
@@ -466,7 +481,8 @@ static void interpret(const fixture *f, const hn_emission *e, const buffers *b)
             arg[a] = k->arg[a];
             if (!hn_dim_is_const(k->arg[a])) CHECK(hn_dim_eval(f->g->syms, k->arg[a], f->sym, &arg[a]));
         }
-        CHECK_OK(hn_kfunc_run(&k->func, mem, arg, 0, hn_kfunc_parallel(&k->func, arg), 0, &dg), &dg);
+        if (gpu_is_wanted()) gpu_call(&k->func, tg, mem, arg);
+        else CHECK_OK(hn_kfunc_run(&k->func, mem, arg, 0, hn_kfunc_parallel(&k->func, arg), 0, &dg), &dg);
     }
 }
 
@@ -480,7 +496,7 @@ static void check_source(const hn_tactic_def *td, const hn_emission *e)
     }
 }
 
-/* A gpu's programs have the interpreter alone. */
+/* A gpu's programs have the interpreter, or a GPU. */
 static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, const hn_tactic_def *td,
                               const hn_target *tg, const int64_t *p)
 {
@@ -489,24 +505,24 @@ static void check_point_twice(hn_test *t, const fixture *f, const fast_case *c, 
     buffers b;
     memset(&b, 0, sizeof b);
     if (tg->arch != HN_ARCH_SM) check_point(t, f, c, td, tg, p);
-    const char *name = hn_arena_printf(t->arena, "%s, interpreted", name_of(t, td, f, tg, p));
+    const char *name = hn_arena_printf(t->arena, "%s, %s", name_of(t, td, f, tg, p), gpu_is_wanted() ? "run" : "interpreted");
     hn_test_note("%s, case %.300s", name, c->text);
     CHECK_OK(hn_tactic_emit(td, &f->r, tg, p, &e, &dg), &dg);
     check_source(td, &e);
     make_buffers(t, f, td, tg, p, &e, &b);
-    interpret(f, &e, &b);
+    run_launches(f, tg, &e, &b);
     const double tol = c->tol > 0 ? c->tol : 2e-6;
     for (int i = 0; i < f->g->n_out; i++)
         compare(f, &b, i, tg->arch == HN_ARCH_SM && td->changes_numbers ? HN_MAX(tol, 1e-3) : tol, name);
     check_no_fault(&b);
 }
 
-/* The CPU's, and a GPU. */
+/* The CPU's, and a GPU; where kernels run on a GPU, that one alone. */
 static int every_target(hn_target *ret)
 {
     const int n = targets(ret);
     hn_diag dg = { 0 };
-    CHECK_OK(hn_target_get("sm_90a", &ret[n], &dg), &dg);
+    CHECK_OK(hn_target_get(gpu_is_wanted() ? getenv("HONE_TEST_TARGET") : "sm_90a", &ret[n], &dg), &dg);
     return n + 1;
 }
 
@@ -538,6 +554,7 @@ void fast_every(hn_test *t, const fast_case *c)
 
 void fast_refuses(hn_test *t, const fast_case *c, const char *tactic, hn_fit why)
 {
+    need_cpu();
     hn_target tg[N_TARGET];
     fixture f;
     const int n = targets(tg);
@@ -571,6 +588,7 @@ static int ascending(const void *x, const void *y)
 void fast_bench(hn_test *t, const fast_case *c, const char *tactic)
 {
     const char *top = getenv("HONE_BENCH");
+    need_cpu();
     if (!top) SKIP("set HONE_BENCH to the number of points to time");
     const int want = HN_MAX(1, HN_MIN(BENCH_POINTS, atoi(top)));
     hn_target tg;
