@@ -9,29 +9,6 @@ bool hn_build_step(hn_job *b, const char *phase, int64_t done, int64_t total)
     return !b->o->progress || b->o->progress(b->o->progress_user, phase, done, total);
 }
 
-bool hn_takes_whole(hn_job *b, const hn_node *n)
-{
-    hn_arena *a = hn_arena_create();
-    hn_node *one = (hn_node *)(uintptr_t)n;
-    hn_value **in = NULL;
-    bool keep = false;
-    hn_graph *g = a ? hn_extract(a, &one, 1, n->out, n->n_out, &in) : NULL;
-    hn_data **data = g ? HN_NEW_N(a, hn_data *, g->n_in + 1) : NULL;
-    if (data) {
-        hn_region r;
-        const hn_pin_reader pin = { .b = b, .root = n };
-        for (int i = 0; i < g->n_in; i++) data[i] = in[i]->data;
-        hn_region_init(&r, g, g->first, data, n->name);
-        for (int i = 0; i < hn_tactic_count() && !keep; i++) {
-            const hn_tactic_def *t = hn_tactic_at(i);
-            keep = hn_tactic_serves(t, b->t) && t->fits(&r, b->t) == HN_FIT_YES && hn_pin_source(&pin, t) == HN_FIT_YES &&
-                   !(t->library && hn_library_missing(b, t->library));
-        }
-    }
-    hn_arena_destroy(a);
-    return keep;
-}
-
 /* Composites that a tactic takes whole stay; the others are expanded. */
 static bool keep_composite(void *user, const hn_node *n)
 {

@@ -184,7 +184,9 @@ uint32_t hn_plan_value(hn_planner *p, hn_value *v, hn_diag *dg); /* of a compute
 uint32_t hn_plan_new_buf(hn_planner *p, hn_value *v, uint32_t size); /* arena, or heap with its ALLOC */
 hn_groups *hn_build_groups(hn_job *b, const hn_graph *g);
 
-/** Does a tactic of the target take a region of this node alone, with its values' layouts and the route's choice of tactics? */
+/* whole.c */
+/** Does a tactic of the target take a region of this node alone, with its values' layouts and the route's choice of tactics? Where
+ *  only calls of libraries do, the library is asked for an algorithm; its answer stands in the timing cache. */
 bool hn_takes_whole(hn_job *b, const hn_node *n);
 
 #endif

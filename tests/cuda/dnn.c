@@ -1,8 +1,10 @@
 /* Convolutions by a simulated cuDNN from end to end: what is fused, what follows in a kernel, which engines are taken, what an engine
  * file keeps. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/image.h"
 #include "core/libcall.h"
@@ -229,6 +231,37 @@ TEST(dnn_wide_heads_without_it)
     hn_gpu_build b = hn_build_for_gpu(t, WIDE, ALONE, false);
     CHECK(b.r.n_region > 1);
     free(b.data);
+}
+
+/* All that is stated of it fits, and the library has no engine: this version knows no causal mask over one query. */
+TEST(dnn_refused_when_asked)
+{
+    static const char one[] = QKV("1", "2", "2", "1", "65", "256", "256") "y = attention(q, k, v) {causal=upper_left}\nout y";
+    hn_simulate(/* libraries= */ true);
+    check(one, 1, 0);
+    CHECK(setenv("HONE_SIM_CUDNN", "90900", 1) == 0);
+    hn_gpu_build b = hn_build_for_gpu(t, one, ALONE, false);
+    CHECK(b.r.n_region > 1);
+    for (int i = 0; i < b.r.n_region; i++) CHECK(strstr(b.r.region[i].tactic, "cudnn") == NULL);
+    free(b.data);
+    CHECK(unsetenv("HONE_SIM_CUDNN") == 0);
+}
+
+/* Nobody can be asked: what the library once took stays, what is not known is spelt out, or there would be no engine. */
+TEST(dnn_asked_by_a_frozen_build)
+{
+    char dir[] = "/tmp/hone-test-XXXXXX";
+    CHECK(mkdtemp(dir) != NULL);
+    const char *cache = hn_arena_printf(t->arena, "%s/timing", dir);
+    hn_simulate(/* libraries= */ true);
+    hn_gpu_build unknown = hn_build_for_gpu_by(t, WIDE, ALONE, /* frozen= */ true, cache);
+    CHECK(unknown.r.n_region > 1);
+    hn_gpu_build asked = hn_build_for_gpu_by(t, WIDE, ALONE, /* frozen= */ false, cache);
+    CHECK(asked.r.n_region == 1 && hn_calls_library(&asked.r));
+    hn_gpu_build known = hn_build_for_gpu_by(t, WIDE, ALONE, /* frozen= */ true, cache);
+    CHECK(known.r.n_region == 1 && hn_calls_library(&known.r));
+    free(unknown.data), free(asked.data), free(known.data);
+    CHECK(remove(cache) == 0 && rmdir(dir) == 0);
 }
 
 /* ---- loading ---- */

@@ -7,6 +7,11 @@
 
 hn_gpu_build hn_build_for_gpu(hn_test *t, const char *text, const char *route, bool frozen)
 {
+    return hn_build_for_gpu_by(t, text, route, frozen, /* timing_cache= */ NULL);
+}
+
+hn_gpu_build hn_build_for_gpu_by(hn_test *t, const char *text, const char *route, bool frozen, const char *timing_cache)
+{
     hn_diag dg = { 0 };
     hn_target g;
     hn_graph *graph;
@@ -16,7 +21,7 @@ hn_gpu_build hn_build_for_gpu(hn_test *t, const char *text, const char *route, b
     CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
     CHECK_OK(hn_route_parse(t->arena, route, &parsed, &dg), &dg);
     const hn_build_opts o = { .target = &g, .threads = 1, .model_name = "test", .route = &parsed, .frozen = frozen,
-                              .cache_dir = getenv("HONE_CACHE_DIR") };
+                              .timing_cache = timing_cache, .cache_dir = getenv("HONE_CACHE_DIR") };
     CHECK_OK(hn_build_engine(t->arena, graph, &o, &b.data, &b.bytes, &b.r, &dg), &dg);
     return b;
 }

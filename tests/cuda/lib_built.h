@@ -12,6 +12,7 @@ typedef struct hn_gpu_build {
 } hn_gpu_build;
 
 hn_gpu_build hn_build_for_gpu(hn_test *t, const char *text, const char *route, bool frozen);
+hn_gpu_build hn_build_for_gpu_by(hn_test *t, const char *text, const char *route, bool frozen, const char *timing_cache);
 /** The first region is a library's. */
 bool hn_calls_library(const hn_build_report *r);
 /** Why the first region did not get the tactic whose name begins so; NULL: it did, or was not asked. */
