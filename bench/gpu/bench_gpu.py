@@ -11,6 +11,7 @@ with few models a run. --small and --device cpu try the steps where there is no 
 
 import argparse
 import concurrent.futures
+import importlib.util
 import json
 import os
 import pathlib
@@ -29,12 +30,23 @@ PEERS = ["eager_graph", "reduce_overhead", "max_autotune", "jax"]
 COMPILE_S = {"max_autotune": 420, "reduce_overhead": 180, "jax": 180}
 
 
+def libraries_of_torch():
+    """Building happens in processes of its own, racing in torch's, which has its libraries loaded: both are to use the same ones, for
+    what one version of cuDNN compiled for an engine is compiled anew by another when the engine opens."""
+    packages = importlib.util.find_spec("nvidia")
+    for variable, pattern in (("HONE_CUBLASLT", "*/lib/libcublasLt.so.1?"), ("HONE_CUDNN", "cudnn/lib/libcudnn.so.9")):
+        found = [p for folder in (packages.submodule_search_locations if packages else ()) for p in pathlib.Path(folder).glob(pattern)]
+        if found:
+            os.environ.setdefault(variable, str(found[0]))
+
+
 class Hone:
     """The program and its library, in a kit or in a build folder."""
 
     def __init__(self):
         kit = HERE / "hone"
         self.warnings = set()
+        libraries_of_torch()
         self.program = kit if kit.exists() else ROOT / "build" / "hone"
         self.library = HERE / "lib" / "libhone.so.0" if kit.exists() else ROOT / "build" / "libhone.so"
         worker = HERE / "hone-worker" if kit.exists() else ROOT / "build" / "hone-worker"
