@@ -120,7 +120,7 @@ static role role_of(const hn_node *n)
     if (hn_lower_is_view(n)) return ROLE_VIEW;
     switch (n->op) {
     case HN_OP_matmul: case HN_OP_matmul_int: case HN_OP_conv: case HN_OP_conv_int: case HN_OP_conv_transpose:
-    case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_lp_pool: case HN_OP_attention:
+    case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_lp_pool: case HN_OP_attention: case HN_OP_rotary:
         return ROLE_EPILOGUE;
     case HN_OP_reduce_sum: case HN_OP_reduce_prod: case HN_OP_reduce_max: case HN_OP_reduce_min:
     case HN_OP_softmax: case HN_OP_log_softmax: case HN_OP_layer_norm: case HN_OP_rms_norm:
@@ -390,11 +390,12 @@ static hn_group *group_to_follow(former *f, hn_node *n)
     return best;
 }
 
-/* Concatenation copies each operand anyway: views of it, and pointwise work that nobody else reads, happen on the way. */
+/* Concatenation copies each operand anyway, and rotary embedding its first: views of it, and pointwise work that nobody else reads,
+ * happen on the way. Angles are read for each head, and so are not computed on the way. */
 static void absorb_pieces(former *f, hn_group *g, hn_node *n)
 {
     absorb_views(f, g, n);
-    for (int i = 0; i < n->n_in; i++) {
+    for (int i = 0; i < (n->op == HN_OP_concat ? n->n_in : 1); i++) {
         const hn_value *v = hn_in(n, i);
         hn_group *p = group_of(f, v);
         if (!p || p == g || p->dead || p->kind != HN_GROUP_REGION || role_of(p->root) != ROLE_POINTWISE) continue;
@@ -511,7 +512,7 @@ static hone_status place(former *f, hn_node *n, hn_diag *dg)
     if (r == ROLE_BOTH) absorb_prologue(f, g, n);
     if (r == ROLE_BOTH || ((n->op == HN_OP_avg_pool || n->op == HN_OP_max_pool) && windows_apart(n)))
         absorb_widening(f, g, n, 0);
-    if (n->op == HN_OP_concat) absorb_pieces(f, g, n);
+    if (n->op == HN_OP_concat || n->op == HN_OP_rotary) absorb_pieces(f, g, n);
     return HONE_OK;
 }
 

@@ -10,7 +10,7 @@ static const hn_pipeline_step default_steps[] = {
     { "fold_neutral", 0 }, { "merge_reshape", 0 }, { "merge_cast", 0 }, { "merge_slice", 0 }, { "slice_gather", 0 },
     { "slice_concat", 0 }, { "merge_concat", 0 }, { "merge_equal", 0 },
     { "fuse_layer_norm", 1 }, { "fuse_rms_norm", 1 }, { "fuse_softmax", 1 }, { "fuse_attention", 1 },
-    { "fold_mask", 1 }, { "fuse_gelu", 1 }, { "fuse_silu", 1 },
+    { "fold_mask", 1 }, { "fuse_gelu", 1 }, { "fuse_silu", 1 }, { "fuse_rotary", 1 },
     /* In the types that the route asks for. */
     { "narrow_float", 5 }, { "merge_cast", 5 }, { "fold_constants", 5 },
     /* Down to what tactics take, and into a shape that suits them. */

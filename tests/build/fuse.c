@@ -109,6 +109,16 @@ TEST(fuse_silu_is_a_choice)
     hn_check_graph("in x f16[6,40]\ns = sigmoid(x)  y = mul(x, s)\nout y", &(hn_run_opts){ .tol = 0x1p-11 });
 }
 
+#define HALVES "h = slice(x) {start=[0,0,0,4], step=[1,1,1,1], dim=[2,3,2,4]}  g = neg(h)  l = slice(x) {start=[0,0,0,0], step=[1,1,1,1], dim=[2,3,2,4]}\n" \
+               "j = concat(g, l) {axis=3}  p = mul(x, c)  q = mul(j, s)  y = add(p, q)\nout y"
+
+TEST(fuse_rotary_is_a_choice)
+{
+    static const char text[] = "in x f32[2,3,2,8]  in f f32[2,4]\na = concat(f, f) {axis=1}  c = cos(a)  s = sin(a)\n" HALVES;
+    knob_is_real(text, "-fuse:rotary=0");
+    CHECK_EQ(build(text, "").n_region + 3, build(text, "-fuse:rotary=0").n_region);
+}
+
 /* Queries, keys and results stay where [b,s,h,d] has them; one of the keys' readers wants them as they are said to be. */
 TEST(attention_reads_rows_where_they_lie)
 {

@@ -30,6 +30,14 @@ TEST(cuda_reductions_and_lines)
     check("in x f32[4,130]  in s f32[130]  in c f32[130]\na = softmax(x) {axis=1}  b = layer_norm(x, s, c)\nout a  out b");
 }
 
+TEST(cuda_rotary)
+{
+    hn_simulate(/* libraries= */ false);
+    check("in x f32[2,5,3,16]  in c f32[1,5,8]  in s f32[1,5,8]\nt = transpose(x) {perm=[0,2,1,3]}  y = rotary(t, c, s)\nout y");
+    check("in x f32[2,3,5,24]  in c f32[2,5,8]  in s f32[2,5,8]\ny = rotary(x, c, s) {rotary_dim=16}  z = exp(y)\nout z");
+    hn_check_graph("in x f16[2,3,5,64]  in c f16[1,5,32]  in s f16[1,5,32]\ny = rotary(x, c, s)\nout y", &(hn_run_opts){ .target = "sm_90a", .tol = 1e-3 });
+}
+
 TEST(cuda_products_convolutions_pools)
 {
     hn_simulate(/* libraries= */ false);

@@ -98,6 +98,14 @@ TEST(fused_pointwise_work_agrees_in_every_type)
     in_every_type(t, "fuse_silu", "in x $[90]\np = softplus(x)\ns = tanh(p)\ny = mul(x, s)\nout y");
 }
 
+TEST(fused_rotary_agrees_in_every_type)
+{
+    in_every_type(t, "fuse_rotary", "in x $[2,3,4,6]  in f $[2,1,4,3]\na = concat(f, f) {axis=3}  c = cos(a)  s = sin(a)\n"
+                  "h = slice(x) {start=[0,0,0,3], step=[1,1,1,1], dim=[2,3,4,3]}  g = neg(h)\n"
+                  "l = slice(x) {start=[0,0,0,0], step=[1,1,1,1], dim=[2,3,4,3]}  j = concat(g, l) {axis=3}\n"
+                  "p = mul(x, c)  q = mul(j, s)  y = add(p, q)\nout y");
+}
+
 TEST(fused_softmax_agrees_in_every_type)
 {
     in_every_type(t, "fuse_softmax", "in x $[9,5]\nm = reduce_max(x) {axes=[1]}\nd = sub(x, m)\ne = exp(d)\ns = reduce_sum(e) {axes=[1]}\n"

@@ -97,6 +97,27 @@ TEST(joining_edges)
     SIZES("in x f32[2,%d,5]  in y f32[2,3,5]\na = concat(x, y) {axis=1}\nout a", "concat", EDGES);
 }
 
+#define ANGLES(b, s, half) "in c f32[" b "," s "," half "]  in s f32[" b "," s "," half "]\n"
+TEST(rotary_edges)
+{
+    static const char *const text[] = {
+        "in x f32[2,3,5,8]  " ANGLES("2", "5", "4") "y = rotary(x, c, s)\nout y",
+        "in x f32[2,3,5,64]  " ANGLES("1", "5", "32") "y = rotary(x, c, s)  z = neg(y)\nout z",
+        "in x f32[1,1,1,2]  " ANGLES("1", "1", "1") "y = rotary(x, c, s)\nout y",
+        "in x f32[2,2,3,30]  " ANGLES("1", "3", "15") "y = rotary(x, c, s)\nout y",
+        "in x f32[2,2,3,40]  " ANGLES("2", "3", "8") "y = rotary(x, c, s) {rotary_dim=16}\nout y",
+        "in x f32[2,2,3,19]  " ANGLES("1", "3", "6") "y = rotary(x, c, s) {rotary_dim=12}\nout y",
+        "in x f32[2,5,3,16]  " ANGLES("1", "5", "8") "t = transpose(x) {perm=[0,2,1,3]}  y = rotary(t, c, s)\nout y",
+        "in x f32[2,3,4,16]  in z f32[2,3,4,16]  " ANGLES("2", "4", "8") "m = mul(x, z)  y = rotary(m, c, s)  q = add(y, x)\nout q",
+    };
+    for (int i = 0; i < HN_COUNT(text); i++)
+        for (int k = 0; k < 2; k++)
+            fast_every(t, &(fast_case){ .text = text[i], .root = "rotary", .layout = k ? "acbd" : NULL, .tol = 1e-5 });
+    fast_every(t, &(fast_case){ .text = "sym n [1,7,40]\nin x f32[2,3,n,16]  in c f32[1,n,8]  in s f32[1,n,8]\ny = rotary(x, c, s)\nout y",
+                                .root = "rotary", .sym = 9, .tol = 1e-5 });
+    fast_every(t, &(fast_case){ .text = "in x f16[2,3,5,32]  in c f16[1,5,16]  in s f16[1,5,16]\ny = rotary(x, c, s)\nout y", .root = "rotary", .tol = 1e-3 });
+}
+
 TEST(pool_edges)
 {
     static const char *const layout[] = { NULL, "acdb" };
