@@ -15,10 +15,8 @@ tests=
 }
 out=$1
 shift
-programs="cli/hone src/codegen/hone-worker"
-[ -z "$tests" ] || programs="$programs tests/conformance/conformance_cases $(printf 'tests/test_%s ' $tests)"
-NINJA_TARGETS=$programs scripts/build.sh build/portable --buildtype=release --prefix=/usr/local -Dllvm=disabled -Dzip=disabled \
-    >build/portable.log 2>&1 || {
+scripts/build.sh build/portable --buildtype=release --prefix=/usr/local -Dllvm=disabled -Dzip=disabled \
+    "-Dtests=$([ -n "$tests" ] && echo enabled || echo disabled)" >build/portable.log 2>&1 || {
     tail -20 build/portable.log >&2
     exit 1
 }
@@ -38,6 +36,8 @@ if [ -n "$tests" ]; then
         cp "build/portable/tests/test_$t" "$out/bin/"
     done
     cp build/portable/tests/conformance/conformance_cases "$out/bin/"
+    image=build/portable/src/image/module/libhone-image.so # looked for beside the program
+    [ ! -f $image ] || cp $image "$out/bin/"
     for p in "$out"/bin/*; do
         libraries "$p"
     done

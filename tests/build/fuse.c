@@ -15,13 +15,12 @@ static built build(const char *text, const char *route)
     hn_diag dg = { 0 };
     hn_arena *a = hn_arena_create();
     hn_graph *g;
-    hn_target t;
+    const hn_target t = hn_test_target();
     hn_route r;
     hn_build_report report;
     void *data;
     size_t bytes;
     CHECK_OK(hn_parse(a, text, &g, &dg), &dg);
-    hn_target_detect(&t, true);
     CHECK_OK(hn_route_parse(a, route, &r, &dg), &dg);
     const hn_build_opts o = { .target = &t, .route = &r, .threads = 1, .frozen = true, .model_name = "test" };
     CHECK_OK(hn_build_engine(a, g, &o, &data, &bytes, &report, &dg), &dg);

@@ -133,18 +133,17 @@ static void run(hn_context *c, const char *fails)
     CHECK(strstr(dg.hint, "-10 to 9"));
 }
 
-/* An engine of the text on this machine, and a context of it. */
+/* An engine of the text, and a context of it. */
 static hn_context *context_of(hn_test *t, const char *text, hn_engine **ret)
 {
     hn_graph *g = NULL;
     hn_diag dg = { 0 };
-    hn_target target;
+    const hn_target target = hn_test_target();
     void *data = NULL;
     size_t bytes = 0;
     hn_build_report report;
     hn_context *c = NULL;
     CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
-    CHECK_OK(hn_target_get("host", &target, &dg), &dg);
     const hn_build_opts b = { .target = &target, .route = &(hn_route){ 0 }, .threads = 2, .model_name = "test" };
     CHECK_OK(hn_build_engine(t->arena, g, &b, &data, &bytes, &report, &dg), &dg);
     CHECK_OK(hn_engine_from_memory(data, bytes, NULL, ret, &dg), &dg);

@@ -9,6 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+hn_target hn_test_target(void)
+{
+    const char *name = getenv("HONE_TEST_TARGET");
+    hn_target t;
+    hn_diag dg = { 0 };
+    CHECK_OK(hn_target_get(name ? name : "host", &t, &dg), &dg);
+    return t;
+}
+
 static void fill(hn_tensor *t, hn_rng *r)
 {
     const int64_t n = hn_tensor_numel(t);
@@ -126,8 +135,8 @@ static hn_tensor *outputs_of(hn_arena *a, const hn_graph *g, const hn_run_opts *
 {
     const char *target = o->target ? o->target : getenv("HONE_TEST_TARGET");
     hn_diag dg = { 0 };
-    hn_target t;
-    CHECK_OK(hn_target_get(target ? target : "host", &t, &dg), &dg);
+    hn_target t = hn_test_target();
+    if (o->target) CHECK_OK(hn_target_get(o->target, &t, &dg), &dg);
     hn_route route = { 0 };
     if (o->route) CHECK_OK(hn_route_parse(a, o->route, &route, &dg), &dg);
     const hn_build_opts b = { .target = &t, .route = &route, .threads = 2,

@@ -18,6 +18,8 @@ typedef struct hn_run_opts {
     const char *fails;      /* the run must fail, as evaluation does, with a message that holds this; NULL: neither does */
 } hn_run_opts;
 
+/** What tests build for: $HONE_TEST_TARGET, else this machine. */
+hn_target hn_test_target(void);
 /** Builds, runs and compares every output; fails the test with the output's name and error. */
 void hn_check_graph(const char *text, const hn_run_opts *o);
 /** The same for a graph in memory. */

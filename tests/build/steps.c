@@ -11,12 +11,11 @@ static hn_build_report build_with(hn_test *t, const char *text, const char *cach
 {
     hn_diag dg = { 0 };
     hn_graph *g;
-    hn_target target;
+    const hn_target target = hn_test_target();
     hn_build_report report;
     void *data;
     size_t bytes;
     CHECK_OK(hn_parse(t->arena, text, &g, &dg), &dg);
-    hn_target_detect(&target, true);
     const hn_build_opts o = { .target = &target, .threads = 1, .frozen = true, .model_name = "test", .cache_dir = cache_dir, .pool = pool };
     CHECK_OK(hn_build_engine(t->arena, g, &o, &data, &bytes, &report, &dg), &dg);
     free(data);

@@ -103,11 +103,14 @@ def unit_verdict(rc, out, name):
         return "pass", ""
     if rc == 0 and said.get(name) == "SKIPPED":
         return "skip", reason.partition("skipped: ")[2][:200] or "no reason given"
+    if "LLVM was left out" in out:
+        return "skip", "it builds for a processor, and this build has no LLVM"
     return "fail", reason or f"ended with status {rc}"
 
 
 def unit_jobs(programs, place, env, args, before=(), judge=unit_verdict, step=1):
-    """[(case, function that gives (verdict, reason))] of test programs' cases, every step-th; before: a program that runs each."""
+    """[(case, function that gives (verdict, reason))] of test programs' cases, every step-th; before: a program
+    that each runs under, in one process."""
     jobs = []
     for program in programs:
         exe = place.tests / f"test_{program}"
@@ -116,7 +119,7 @@ def unit_jobs(programs, place, env, args, before=(), judge=unit_verdict, step=1)
             jobs.append((program, lambda out=out: ("fail", out[-400:])))
             continue
         some = [n for n in out.split() if args.only in f"{program}.{n}"][::step]
-        jobs += [(f"{program}.{n}", lambda exe=exe, n=n: judge(*call([*before, exe, "--case", n], env, 150), n)) for n in some]
+        jobs += [(f"{program}.{n}", lambda exe=exe, n=n: judge(*call([*before, exe, "--case", n, *(["--no-fork"] if before else [])], env, 150), n)) for n in some]
     return jobs
 
 

@@ -1,6 +1,7 @@
 """Test cases under compute-sanitizer: what it found in our kernels fails a case; what it found elsewhere is named beside the verdict."""
 
 import re
+import shutil
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 OURS = "hn_kernel"  # what codegen/cuda calls every kernel
@@ -10,7 +11,9 @@ WHERE = re.compile(r"^=+ +(?:at |and Write access at |and Read access at )\s*(?:
 
 def command(tool):
     """The sanitizer's own arguments; the case follows. No errors of API calls: what our probes ask for may be refused."""
-    return ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no", "--print-limit", "20"]
+    program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    return [program, "--tool", tool, "--target-processes", "application-only", "--error-exitcode", "9", "--report-api-errors", "no",
+            "--print-limit", "20"]
 
 
 def findings(out):
