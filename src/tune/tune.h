@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/os.h"
 #include "core/knob.h"
 #include "eval/eval.h"
 #include "ir/ir.h"
@@ -127,6 +128,38 @@ void hn_race_add(hn_race *r, double log_ratio);
 double hn_race_sd(const hn_race *r);
 /** Bounds of the mean log-ratio at error rate alpha; false while the rounds are too few to bound it. */
 bool hn_race_interval(const hn_race *r, double alpha, double *ret_lo, double *ret_hi);
+
+/* ---- many small changes at once ---- */
+enum { HN_EFFECTS_MOST = 64, HN_EFFECTS_TRIED = 512 };
+/** Zeroed to begin with. A set of changes is a word with a bit for each, in the order in which they were added. */
+typedef struct hn_effects {
+    int n, n_group;
+    int group[HN_EFFECTS_MOST];                          /* at most one change of a group is made at a time */
+    double mean[HN_EFFECTS_MOST], sd[HN_EFFECTS_MOST];   /* of the log ratio that it gains, as far as is known beforehand */
+    double precision[HN_EFFECTS_MOST][HN_EFFECTS_MOST], moment[HN_EFFECTS_MOST]; /* of the observations */
+    double root[HN_EFFECTS_MOST][HN_EFFECTS_MOST];
+    double gain[HN_EFFECTS_MOST], gain_sd[HN_EFFECTS_MOST]; /* where fitted */
+    uint64_t seen;                                       /* changes of trials that ran */
+    uint64_t tried[HN_EFFECTS_TRIED];
+    int made[HN_EFFECTS_MOST], broke[HN_EFFECTS_MOST];
+    int n_tried, row;
+    bool fitted;
+} hn_effects;
+/** One more change; groups count from 0. False where there is no room. */
+bool hn_effects_add(hn_effects *e, int group, double mean, double sd);
+/** Trials of the design, which come first. */
+int hn_effects_rows(const hn_effects *e);
+/** The changes of the next trial: the design's, then the best guess or, where that was given out, a draw. False: nothing new. */
+bool hn_effects_next(hn_effects *e, hn_rng *rng, uint64_t *ret_on, bool *ret_designed);
+/** A trial with these changes gained so much (log of old time over new) against one with those, give or take sd. */
+void hn_effects_observe(hn_effects *e, uint64_t on, uint64_t against, double gain, double sd);
+/** A trial with these changes gave no time. */
+void hn_effects_broke(hn_effects *e, uint64_t on);
+/** What change i gains, give or take *ret_sd. */
+double hn_effects_gain(hn_effects *e, int i, double *ret_sd);
+uint64_t hn_effects_best(hn_effects *e);
+/** What knowing all effects would gain beyond the best guess, on average. */
+double hn_effects_left(hn_effects *e);
 
 /* ---- the trial store as text ---- */
 /** Every trial of a store as JSON lines. HONE_E_NOTFOUND when there is no such file. */
