@@ -55,7 +55,8 @@ static int candidate_times(const cJSON *region, double *ret, int cap)
     return n;
 }
 
-/* {label: [share of the time of all regions, times of the second, third, ... candidate over that of the first]} */
+/* {label: [share of the time of all regions, times of the second, third, ... candidate over that of the first]}; a label stands for
+ * all regions that are equal. */
 static cJSON *runners_up(const cJSON *report)
 {
     enum { MOST = 96 };
@@ -68,9 +69,11 @@ static cJSON *runners_up(const cJSON *report)
         const char *label = cJSON_GetStringValue(cJSON_GetObjectItem(r, "label"));
         cJSON *row = cJSON_GetObjectItem(all, label);
         const double share = cJSON_GetNumberValue(cJSON_GetObjectItem(r, "us")) / whole;
-        const int n = row ? 0 : candidate_times(r, us, MOST);
-        if (row) cJSON_SetNumberValue(cJSON_GetArrayItem(row, 0), cJSON_GetArrayItem(row, 0)->valuedouble + share);
-        if (n < 2) continue;
+        if (row) {
+            cJSON_SetNumberValue(cJSON_GetArrayItem(row, 0), cJSON_GetArrayItem(row, 0)->valuedouble + share);
+            continue;
+        }
+        const int n = candidate_times(r, us, MOST);
         row = cJSON_AddArrayToObject(all, label);
         cJSON_AddItemToArray(row, cJSON_CreateNumber(share));
         for (int i = 1; i < n; i++) cJSON_AddItemToArray(row, cJSON_CreateNumber(us[i] / us[0]));

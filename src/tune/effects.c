@@ -147,6 +147,14 @@ double hn_effects_gain(hn_effects *e, int i, double *ret_sd)
     return e->gain[i];
 }
 
+double hn_effects_sum(hn_effects *e, uint64_t on)
+{
+    double sum = 0;
+    fit(e);
+    for (int i = 0; i < e->n; i++) sum += on >> i & 1 ? e->gain[i] : 0;
+    return sum;
+}
+
 /* ---- what to try ---- */
 void hn_effects_broke(hn_effects *e, uint64_t on)
 {

@@ -5,7 +5,7 @@
 
 enum { RANDOM_TRIALS = 64 };
 
-static bool enough(const hn_tuner *t)
+bool hn_strategy_enough(const hn_tuner *t)
 {
     return hn_tune_out_of_time(t) || (t->o->max_trials && t->r->trials.n > t->o->max_trials);
 }
@@ -21,13 +21,23 @@ static hone_status try_over(hn_tuner *t, const char *from, const char *change, h
     return route ? hn_trial_run(t, route, ret, dg) : HN_NOMEM(dg);
 }
 
+/* Regions are screened when what moves the whole engine is settled. */
+static hone_status screen_in_time(hn_tuner *t, hn_diag *dg)
+{
+    if (!t->s.screens || t->screened || hn_strategy_enough(t) || hn_search_has_early(&t->s)) return HONE_OK;
+    t->screened = true;
+    return hn_screen_run(t, dg);
+}
+
 /* One knob at a time over the incumbent's route: what helped stays. */
 static hone_status singles(hn_tuner *t, bool *helped, hn_diag *dg)
 {
     const char *one;
     int axis = 0;
-    for (int64_t i = 0; !enough(t) && (one = hn_search_next(t->a, &t->s, &axis)) != NULL; i++) {
+    for (int64_t i = 0; !hn_strategy_enough(t); i++) {
         hn_outcome o;
+        HN_TRY(screen_in_time(t, dg));
+        if ((one = hn_search_next(t->a, &t->s, &axis)) == NULL || hn_strategy_enough(t)) break;
         HN_TRY(tell(t, i, hn_search_n_single(&t->s), dg));
         HN_TRY(try_over(t, t->route, one, &o, dg));
         if (o == HN_OUT_FASTER) helped[axis] = true;
@@ -37,7 +47,7 @@ static hone_status singles(hn_tuner *t, bool *helped, hn_diag *dg)
 
 static hone_status product(hn_tuner *t, const bool *use, hn_diag *dg)
 {
-    for (int64_t i = 0; i < hn_search_n_product(&t->s, use) && !enough(t); i++) {
+    for (int64_t i = 0; i < hn_search_n_product(&t->s, use) && !hn_strategy_enough(t); i++) {
         hn_outcome o;
         HN_TRY(tell(t, i, hn_search_n_product(&t->s, use), dg));
         HN_TRY(try_over(t, t->base, hn_search_product(t->a, &t->s, use, i), &o, dg));
@@ -50,7 +60,7 @@ static hone_status random_routes(hn_tuner *t, hn_diag *dg)
 {
     enum { DRAWS = 32 }; /* a route: one stays undrawn once in exp(32) */
     const int64_t before = t->r->trials.n;
-    for (int64_t draw = 0; !enough(t); draw++) {
+    for (int64_t draw = 0; !hn_strategy_enough(t); draw++) {
         const int64_t all = hn_search_n_product(&t->s, NULL), n = HN_MIN(all, (int64_t)RANDOM_TRIALS);
         const int64_t done = t->r->trials.n - before;
         hn_outcome o;

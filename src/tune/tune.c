@@ -17,7 +17,7 @@ enum {
 const char *hn_outcome_name(hn_outcome o)
 {
     static const char *const name[] = { "?", "faster", "not faster", "same engine", "inaccurate", "build failed",
-                                        "crashed", "timed out", "listed", "out of memory" };
+                                        "crashed", "timed out", "listed", "out of memory", "screened" };
     return (unsigned)o < HN_COUNT(name) ? name[o] : name[0];
 }
 
@@ -128,7 +128,7 @@ static hone_status confirm(hn_tuner *t, hn_diag *dg)
     hn_diag why = { 0 }; /* a winner that breaks now is none */
     const hn_contest c = { .old = t->default_engine, .new = t->incumbent, .rounds = CONFIRM_ROUNDS, .fresh = true };
     end_standing(t);
-    const hone_status s = hn_trial_race(t, &c, &v, &why);
+    const hone_status s = hn_contest_run(t, &c, &v, &why);
     if (s == HONE_E_CANCELLED) return stopped(dg);
     if (s == HONE_OK && v.lo > 0) {
         announce(t, exp(v.race.mean), exp(v.lo), exp(v.hi), true);
@@ -251,7 +251,7 @@ hone_status hn_tune(hn_arena *a, const hn_graph *g, const hn_tensor *in, const h
     hn_tuner t = { .a = a, .o = o, .g = g, .want = want, .own = own, .r = ret, .engine_path = engine_path, .lead_ratio = 1,
                    .lead_lo = 1, .lead_hi = 1 };
     HN_TRY(hn_search_make(a, o->expression, o->base_route, o->n_bound > 0 || o->judge, &t.s, dg));
-    t.s.ranks_early = o->standing;
+    t.s.screens = o->standing;
     t.base = hn_search_over(a, o->base_route ? o->base_route : "", "");
     if (!t.base) return HN_NOMEM(dg);
     HN_TRY(learn_reads(&t, read, n_read, dg));

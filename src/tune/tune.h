@@ -60,6 +60,7 @@ typedef enum hn_outcome { /* numbers reach the store */
     HN_OUT_TIMED_OUT = 7,
     HN_OUT_LISTED = 8,   /* dry run */
     HN_OUT_OUT_OF_MEMORY = 9,
+    HN_OUT_SCREENED = 10, /* measured for what its changes gain, together with others; whether it is faster was not asked */
 } hn_outcome;
 const char *hn_outcome_name(hn_outcome o);
 
@@ -84,6 +85,13 @@ typedef struct hn_trial {
     hn_trial_cost cost;     /* zeros where the store gave the trial */
 } hn_trial;
 
+/** What a screening says of one change. */
+typedef struct hn_effect {
+    const char *setting; /* "-tactic:rank@region:0123=1" */
+    double gain, sd;     /* log of the old time over the new */
+    bool taken;          /* it is in the route that led behind the screening */
+} hn_effect;
+
 typedef struct hn_tune_result {
     const char *route;      /* the winner's; "" for the default */
     double speedup, lo, hi; /* over the default, from the confirming race; 1 when nothing was proven */
@@ -95,6 +103,7 @@ typedef struct hn_tune_result {
     double bound;           /* on the relative L2 error of outputs that no stated bound covers */
     double start_s;         /* until the default engine stood */
     HN_VEC(hn_trial) trials;
+    HN_VEC(hn_effect) effects; /* empty where nothing was screened */
     double elapsed_s;
     int n_restored;         /* taken from the store */
 } hn_tune_result;
@@ -157,6 +166,8 @@ void hn_effects_observe(hn_effects *e, uint64_t on, uint64_t against, double gai
 void hn_effects_broke(hn_effects *e, uint64_t on);
 /** What change i gains, give or take *ret_sd. */
 double hn_effects_gain(hn_effects *e, int i, double *ret_sd);
+/** What a set of changes gains. */
+double hn_effects_sum(hn_effects *e, uint64_t on);
 uint64_t hn_effects_best(hn_effects *e);
 /** What knowing all effects would gain beyond the best guess, on average. */
 double hn_effects_left(hn_effects *e);
@@ -184,7 +195,8 @@ typedef struct hn_search {
     const char *fixed;   /* settings that stand in every route */
     bool grows;          /* no expression: every tunable knob that a build reads */
     bool allow_numbers;
-    bool ranks_early;    /* candidates that nearly won go before ordinary knobs: on a GPU, where most of those make the same engine */
+    bool screens;        /* regions' choices are screened together ahead of ordinary knobs, not turned one at a time: on a GPU, where
+                          * a trial costs little and most ordinary knobs make the same engine */
     hn_route base;       /* what every route starts from */
 } hn_search;
 /** Axes from an expression; text NULL: none yet, hn_search_grow adds what builds read. base: a route's text, "" for the default. */
@@ -193,9 +205,31 @@ hone_status hn_search_make(hn_arena *a, const char *text, const char *base, bool
 hone_status hn_search_grow(hn_arena *a, hn_search *s, const hn_knob_def *k, hn_diag *dg);
 /**
  * A build's regions: for each that takes a share of the time worth turning an axis of tactic:rank, over candidates nearly as fast
- * alone as the first, and for the largest one of tactic:width. text: "label":[share,2nd,3rd,...] with commas between, times over the first's.
+ * alone as the first (none where they are screened), and for the largest one of tactic:width. text: "label":[share,2nd,3rd,...] with
+ * commas between, times over the first's.
  */
 hone_status hn_search_grow_regions(hn_arena *a, hn_search *s, const char *text, hn_diag *dg);
+/** One thing that may be done to a region. */
+typedef struct hn_change {
+    hn_knob knob;
+    const char *pattern;
+    int64_t value;
+    int group;       /* of one group at most one is done */
+    double mean, sd; /* of the log ratio that it gains in the whole engine, as far as is known beforehand */
+} hn_change;
+/**
+ * What may be done to the regions of a build by this route, of at most most_groups regions and knobs, those that promise most: launches
+ * that overlap where they did not and the other way round, candidates nearly as fast alone. Groups count from 0. Returns how many,
+ * HN_EFFECTS_MOST at most; -1: out of memory.
+ */
+int hn_search_changes(hn_arena *a, const hn_search *s, const char *regions, const char *route, int most_groups,
+                      hn_change ret[HN_EFFECTS_MOST]);
+/** Is there an axis whose next value goes before all screening? */
+bool hn_search_has_early(const hn_search *s);
+/** One change as a route writes it. */
+const char *hn_search_change_text(hn_arena *a, const hn_change *c);
+/** Canonical text of `from` with those of the changes over it that `on` has a bit for. NULL: out of memory. */
+const char *hn_search_with(hn_arena *a, const char *from, const hn_change *c, int n, uint64_t on);
 /** Number of routes that change one axis alone; of the whole product (capped at INT64_MAX), the base route left out. */
 int64_t hn_search_n_single(const hn_search *s);
 int64_t hn_search_n_product(const hn_search *s, const bool *use);

@@ -25,6 +25,8 @@ typedef struct hn_tuner {
     int64_t deadline_ns;   /* of the present phase; 0: none */
     int64_t end_ns;        /* of the budget; 0: none */
     int64_t lead_deadline_ns; /* of the search once a route leads; 0: none */
+    int survey;            /* rounds of each trial's race, whatever they say; 0: until it is clear */
+    bool screened;
     int patience;          /* factor on the trial's time limit: the default builds with cold caches */
     const char **input;    /* .npy file of each input */
     hn_tune_result *r;
@@ -74,8 +76,7 @@ hone_status hn_judge_check_bounds(const hn_tuner *t, hn_diag *dg); /* HONE_E_INV
  *  that no stated bound covers. */
 hone_status hn_judge(hn_tuner *t, const char *engine, hn_trial *trial, const char **ret_why, char how[64], hn_diag *dg);
 
-/* trial.c */
-hone_status hn_publish(const char *from, const char *to, hn_diag *dg);
+/* contest.c */
 typedef struct hn_verdict {
     hn_race race;
     double lo, hi; /* of log(old / new) */
@@ -85,16 +86,32 @@ typedef struct hn_verdict {
 typedef struct hn_contest {
     const char *old, *new; /* engine files */
     int rounds;
-    bool fresh; /* each round starts processes, whatever o->standing says */
+    bool survey; /* all rounds, for an estimate: whether it is faster is asked of others */
+    bool fresh;  /* each round starts processes, whatever o->standing says */
 } hn_contest;
 /** Race two engine files until the answer is clear, the rounds are used up or the time is. */
-hone_status hn_trial_race(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg);
+hone_status hn_contest_run(hn_tuner *t, const hn_contest *c, hn_verdict *v, hn_diag *dg);
+/** The spread of a round in the races of this session; HUGE_VAL while few rounds tell of it. */
+double hn_contest_noise(const hn_tuner *t);
+
+/* trial.c */
+hone_status hn_publish(const char *from, const char *to, hn_diag *dg);
 /** Build, judge and race one route, given whole and in canonical text, unless it was tried; a winner leads from then on. */
 hone_status hn_trial_run(hn_tuner *t, const char *route, hn_outcome *ret, hn_diag *dg);
+/** So many rounds for an estimate alone, and what such a trial says of itself; rounds 0: until it is clear, also where it was surveyed.
+ *  *ret: the trial, until the next; NULL: the time was up. */
+hone_status hn_trial_survey(hn_tuner *t, const char *route, int rounds, const char *note, const hn_trial **ret, hn_diag *dg);
+/** Standard error of a trial's log ratio, by the session's noise. */
+double hn_trial_error(const hn_tuner *t, const hn_trial *trial);
+
+/* screen.c */
+/** Screen the choices of the leading engine's regions, together; what it estimates is added to the result. */
+hone_status hn_screen_run(hn_tuner *t, hn_diag *dg);
 /** Axes for what a build read. */
 hone_status hn_trial_learn(hn_tuner *t, const hn_trial *trial, hn_diag *dg);
 
 /* strategy.c */
+bool hn_strategy_enough(const hn_tuner *t); /* of trials, or of time */
 bool hn_strategy_known(const char *name);
 hone_status hn_strategy_run(hn_tuner *t, hn_diag *dg);
 hone_status hn_strategy_list(hn_tuner *t, hn_diag *dg); /* dry run: what would be tried, as far as it is known */

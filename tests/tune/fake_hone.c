@@ -9,6 +9,7 @@
  * A build reads region:chain and region:epilogue, and layout:image as well once chains are off.
  * $FAKE_LOG gets a line per build, $FAKE_STARTS one per process that runs engines, $FAKE_BUILDERS one per process that
  * builds one route after another;
+ * $FAKE_EFFECTS is "SETTING FACTOR SETTING FACTOR ..." of times, $FAKE_READS names further knobs that builds read (,"a","b").
  * $FAKE_RUNNERS_UP is what builds say of candidates that nearly won; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
  */
 #include <math.h>
@@ -20,6 +21,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { ROUTE = 8192 };
 
 static const char *fault(const char *route)
 {
@@ -69,9 +72,9 @@ static int build_one(const char *route, const char *out)
     fclose(e);
     for (const char *c = route; *c; c++) payload = payload * 33 + (unsigned char)*c;
     if (is(route, "-region:prologue=0")) payload = 5381;
-    const char *runners = getenv("FAKE_RUNNERS_UP");
-    printf("{\"payload\":\"%032x\",\"knobs\":[\"region:chain\",\"region:epilogue\"%s],\"runners_up\":{%s}}\n", payload,
-           strstr(route, "-region:chain=0") ? ",\"layout:image\"" : "", runners ? runners : "");
+    const char *runners = getenv("FAKE_RUNNERS_UP"), *reads = getenv("FAKE_READS");
+    printf("{\"payload\":\"%032x\",\"knobs\":[\"region:chain\",\"region:epilogue\"%s%s],\"runners_up\":{%s}}\n", payload,
+           strstr(route, "-region:chain=0") ? ",\"layout:image\"" : "", reads ? reads : "", runners ? runners : "");
     return 0;
 }
 
@@ -92,7 +95,7 @@ static bool cut(const char *line, const char *key, char *ret, size_t n)
 /* One build a line. */
 static int build_standing(void)
 {
-    char *line = NULL, route[1024] = "", out[4096];
+    char *line = NULL, route[ROUTE] = "", out[4096];
     size_t cap = 0;
     log_line("FAKE_BUILDERS", "");
     while (getline(&line, &cap, stdin) > 0) {
@@ -105,7 +108,7 @@ static int build_standing(void)
 
 static int build(int argc, char **argv)
 {
-    char route[1024] = "", *out = NULL;
+    char route[ROUTE] = "", *out = NULL;
     for (int i = 2; i + 1 < argc; i++) {
         if (is(argv[i], "--worker")) return build_standing();
         if (is(argv[i], "-o")) out = argv[i + 1];
@@ -122,13 +125,24 @@ static double unit(void)
     return (double)rand() / RAND_MAX;
 }
 
+/* The product of the factors of those settings that the route has. */
+static double effects(const char *route)
+{
+    char setting[128];
+    double product = 1, factor;
+    int n;
+    for (const char *at = getenv("FAKE_EFFECTS"); at && sscanf(at, "%127s %lf%n", setting, &factor, &n) == 2; at += n)
+        if (strstr(route, setting)) product *= factor;
+    return product;
+}
+
 /* Placement fixes a bias for each loading; a slow walk and spikes come on top: the noise of real machines, only worse. */
 static double time_of(const char *route, double bias)
 {
     static double walk;
     const char *n = getenv("FAKE_NOISE");
     const double noise = n ? atof(n) : 1;
-    double t = 100000;
+    double t = 100000 * effects(route);
     if (strstr(route, "-region:chain=0")) t *= 0.8;
     if (strstr(route, "-tactic:rank@region:a=1")) t *= 0.86;
     if (strstr(route, "-region:outputs=1")) t *= 1.1;
@@ -171,7 +185,7 @@ static void outputs(const char *dir, const char *route)
 
 static int worker(void)
 {
-    char *line = NULL, route[1024] = "", text[4096];
+    char *line = NULL, route[ROUTE] = "", text[4096];
     size_t cap = 0;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

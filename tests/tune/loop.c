@@ -169,6 +169,53 @@ TEST(a_runner_up_can_win_in_the_whole_engine)
     clean(t, &b);
 }
 
+/* What two settings gain together is found without a trial of each alone; what hurts stays out; what changes nothing costs no race. */
+TEST(regions_are_screened_together)
+{
+    enum { REGIONS = 9 };
+    bench b;
+    hn_diag dg = { 0 };
+    hn_str regions = { 0 }, effects = { 0 };
+    make(t, &b);
+    b.o.standing = true;
+    b.o.max_trials = 45;
+    b.o.seed = 3;
+    for (int i = 0; i < REGIONS; i++) {
+        hn_str_addf(&regions, "%s\"region:r%d\":[0.1%s]", i ? "," : "", i, i < 6 ? ",1.02" : "");
+        hn_str_addf(&effects, "-tactic:rank@region:r%d=1 %.3f -plan:early@region:r%d=1 %.3f ", i, i % 2 ? 0.98 : 1.03, i, i % 3 ? 1.02 : 0.97);
+    }
+    setenv("FAKE_RUNNERS_UP", hn_str_get(&regions), 1);
+    setenv("FAKE_EFFECTS", hn_str_get(&effects), 1);
+    setenv("FAKE_READS", ",\"plan:early\"", 1);
+    setenv("FAKE_NOISE", "0.2", 1);
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    int good = 0, bad = 0, surveys = 0, in_route = 0;
+    for (int i = 0; i < 6; i++) {
+        const bool taken = strstr(b.r.route, hn_arena_printf(t->arena, "-tactic:rank@region:r%d=1", i)) != NULL;
+        good += taken && i % 2, bad += taken && !(i % 2);
+    }
+    for (int i = 0; i < REGIONS; i++) {
+        const bool taken = strstr(b.r.route, hn_arena_printf(t->arena, "-plan:early@region:r%d=1", i)) != NULL;
+        good += taken && i % 3 == 0, bad += taken && i % 3;
+    }
+    for (int i = 0; i < b.r.trials.n; i++) surveys += b.r.trials.at[i].outcome == HN_OUT_SCREENED;
+    for (int i = 0; i < b.r.effects.n; i++) {
+        const hn_effect *x = &b.r.effects.at[i];
+        in_route += x->taken && strstr(b.r.route, x->setting);
+        CHECK(x->sd < 0.006);
+    }
+    hn_test_note("%d of 6 good, %d bad, %d surveys of %d trials: %s", good, bad, surveys, b.r.trials.n, b.r.route);
+    CHECK(good >= 5 && bad == 0);
+    CHECK(surveys >= 15);
+    CHECK_EQ(b.r.effects.n, 6 + REGIONS);
+    CHECK_EQ(in_route, good);
+    CHECK(b.r.confirmed && b.r.lo > 1);
+    for (int i = 0; i < 4; i++) unsetenv(((const char *const[]){ "FAKE_RUNNERS_UP", "FAKE_EFFECTS", "FAKE_READS", "FAKE_NOISE" })[i]);
+    hn_str_done(&regions);
+    hn_str_done(&effects);
+    clean(t, &b);
+}
+
 static void accident_in(hn_test *t, const char *fault, hn_outcome want, const char *part, bool standing)
 {
     bench b;

@@ -127,27 +127,61 @@ TEST(knobs_that_change_numbers_need_a_bound)
 }
 
 /* ---- candidates that nearly won ---- */
+static const char regions[] = "\"region:small\":[0.001,1.01],\"region:b\":[0.2,1.05,1.1,1.14,1.15,1.3],\"region:a\":[0.5,1.02,1.4],"
+                              "\"region:clear\":[0.25,1.5],\"region:only\":[0.06]";
+
 TEST(near_winners_of_large_regions_are_tried)
 {
-    static const char text[] = "\"region:small\":[0.001,1.01],\"region:b\":[0.2,1.05,1.1,1.14,1.15,1.3],\"region:a\":[0.5,1.02,1.4],"
-                               "\"region:clear\":[0.25,1.5]";
-    static const char *const early[] = { "-plan:early=1", "-tactic:rank@region:a=1", "-tactic:rank@region:b=1", "-tactic:rank@region:b=2",
-                                         "-tactic:rank@region:b=3", "-layout:image=2",
-                                         "-tactic:width@region:a=32", "-tactic:width@region:clear=32", "-tactic:width@region:b=32" };
+    static const char *const want[] = { "-layout:image=2", "-tactic:rank@region:a=1", "-tactic:rank@region:b=1", "-layout:image=0",
+                                        "-tactic:width@region:a=32", "-tactic:width@region:clear=32", "-tactic:width@region:b=32",
+                                        "-tactic:rank@region:b=2", "-tactic:rank@region:b=3" };
     hn_diag dg = { 0 };
     hn_search s;
     int axis;
     CHECK_OK(hn_search_make(t->arena, NULL, NULL, false, &s, &dg), &dg);
-    s.ranks_early = true;
     grow(t, &s, HN_KNOB_layout_image);
     grow(t, &s, HN_KNOB_tactic_rank); /* for all regions at once: no */
-    grow(t, &s, HN_KNOB_plan_early);
-    CHECK_OK(hn_search_grow_regions(t->arena, &s, text, &dg), &dg);
-    CHECK_OK(hn_search_grow_regions(t->arena, &s, text, &dg), &dg); /* once is enough */
-    CHECK_EQ(s.n_axis, 2 + 3 + 2);
+    CHECK_OK(hn_search_grow_regions(t->arena, &s, regions, &dg), &dg);
+    CHECK_OK(hn_search_grow_regions(t->arena, &s, regions, &dg), &dg); /* once is enough */
+    CHECK_EQ(s.n_axis, 1 + 3 + 2);
     CHECK_OK(hn_search_grow_regions(t->arena, &s, "\"region:b\":[0.2,1.05,1.1,1.14,1.15]", &dg), &dg); /* as another lead was timed */
-    CHECK_EQ(s.n_axis, 2 + 3 + 2);
-    for (int i = 0; i < HN_COUNT(early); i++) CHECK_STR(hn_search_next(t->arena, &s, &axis), early[i]);
+    CHECK_EQ(s.n_axis, 1 + 3 + 2);
+    for (int i = 0; i < HN_COUNT(want); i++) CHECK_STR(hn_search_next(t->arena, &s, &axis), want[i]);
+}
+
+/* On a GPU they are no axes of their own, and wait for what moves the whole engine. */
+TEST(choices_of_regions_are_screened)
+{
+    hn_diag dg = { 0 };
+    hn_search s;
+    hn_change c[HN_EFFECTS_MOST];
+    int axis, last = -1;
+    CHECK_OK(hn_search_make(t->arena, NULL, NULL, false, &s, &dg), &dg);
+    s.screens = true;
+    grow(t, &s, HN_KNOB_plan_early);
+    CHECK_OK(hn_search_grow_regions(t->arena, &s, regions, &dg), &dg);
+    CHECK_EQ(s.n_axis, 1 + 3);
+    CHECK(hn_search_has_early(&s));
+    CHECK_STR(hn_search_next(t->arena, &s, &axis), "-plan:early=1");
+    CHECK(!hn_search_has_early(&s));
+    /* five regions with launches, two of them with candidates near the first */
+    const int n = hn_search_changes(t->arena, &s, regions, "", HN_EFFECTS_MOST, c);
+    CHECK_EQ(n, 5 + 1 + 3);
+    for (int i = 0; i < n; i++) {
+        CHECK(c[i].group == last || c[i].group == last + 1);
+        last = c[i].group;
+        CHECK(c[i].sd > 0 && c[i].mean <= 0);
+        if (c[i].knob == HN_KNOB_plan_early) CHECK_EQ(c[i].value, 1);
+    }
+    CHECK_EQ(last, 5 + 2 - 1);
+    const char *all = hn_search_with(t->arena, "-region:chain=0", c, n, 1 | 1 << 4);
+    CHECK(strstr(all, hn_search_change_text(t->arena, &c[0])) && strstr(all, hn_search_change_text(t->arena, &c[4])));
+    CHECK(strstr(all, "-region:chain=0") && !strstr(all, hn_search_change_text(t->arena, &c[1])));
+    /* where all launches overlap each may stop to; the time may be enough for a few */
+    CHECK_EQ(hn_search_changes(t->arena, &s, regions, "-plan:early=1", HN_EFFECTS_MOST, c), n);
+    for (int i = 0; i < n; i++) CHECK(c[i].knob != HN_KNOB_plan_early || c[i].value == 0);
+    const int few = hn_search_changes(t->arena, &s, regions, "", 3, c);
+    CHECK_EQ(c[few - 1].group, 2);
 }
 
 TEST(a_stated_space_and_damaged_regions_add_no_ranks)
