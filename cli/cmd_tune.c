@@ -31,6 +31,16 @@ static void print_trials(const cJSON *list)
     }
 }
 
+/* What the screening says of the changes that the winner has. */
+static void print_effects(const cJSON *list)
+{
+    const cJSON *e;
+    cJSON_ArrayForEach(e, list)
+        if (cJSON_IsTrue(cJSON_GetObjectItem(e, "taken")))
+            printf("%+6.2f%% +- %.2f  %s\n", 100 * number(e, "gain"), 100 * number(e, "sd"),
+                   cJSON_GetStringValue(cJSON_GetObjectItem(e, "setting")));
+}
+
 static void print_summary(const cli_options *o, cJSON *j)
 {
     const cJSON *list = cJSON_GetObjectItem(j, "trial_list");
@@ -42,6 +52,7 @@ static void print_summary(const cli_options *o, cJSON *j)
         return;
     }
     if (note && *note) printf("note: %s\n", note);
+    if (route && *route) print_effects(cJSON_GetObjectItem(j, "effects"));
     if (route && *route)
         printf("%.0f trials; route: %s\nspeed-up %.3f, %.0f%% interval %.3f to %.3f%s\n", number(j, "trials"), route,
                number(j, "speedup"), 100 * number(j, "confidence"), number(j, "speedup_lo"), number(j, "speedup_hi"),

@@ -54,6 +54,20 @@ static void put_trial(hn_json *j, const hn_trial *t)
     hn_json_object_end(j);
 }
 
+static void put_effect(hn_json *j, const hn_effect *e)
+{
+    hn_json_object(j);
+    hn_json_key(j, "setting");
+    hn_json_str(j, e->setting);
+    hn_json_key(j, "gain");
+    hn_json_f64(j, e->gain);
+    hn_json_key(j, "sd");
+    hn_json_f64(j, e->sd);
+    hn_json_key(j, "taken");
+    hn_json_bool(j, e->taken);
+    hn_json_object_end(j);
+}
+
 static void put_result(const hn_tune_result *r, hn_str *out)
 {
     hn_json j;
@@ -87,6 +101,10 @@ static void put_result(const hn_tune_result *r, hn_str *out)
     hn_json_f64(&j, r->start_s);
     hn_json_key(&j, "elapsed_s");
     hn_json_f64(&j, r->elapsed_s);
+    hn_json_key(&j, "effects");
+    hn_json_array(&j);
+    for (int i = 0; i < r->effects.n; i++) put_effect(&j, &r->effects.at[i]);
+    hn_json_array_end(&j);
     hn_json_key(&j, "trial_list");
     hn_json_array(&j);
     for (int i = 0; i < r->trials.n; i++) put_trial(&j, &r->trials.at[i]);
