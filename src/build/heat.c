@@ -15,7 +15,8 @@ enum {
     MAX_SETS = 8,
     ROUNDS = 9,
     FLUSH_BYTES = 128 << 20, /* read and written once, leave nothing else in them */
-    TURNS = 8, /* of one recorded run: starting it and waiting for it cost several microseconds */
+    LEAST_TURNS = MAX_SETS, MOST_TURNS = 64, /* of one recorded run: starting it and waiting for it cost ten microseconds, give or */
+    RUN_NS = 200000,                         /* take some, which is little of a run that takes as long as this */
 };
 
 struct hn_heater {
@@ -112,6 +113,7 @@ typedef struct racer {
     hn_module **module; /* one a call */
     void **buf;         /* of all calls */
     int n_loaded;
+    hn_replay *turns; /* a recording; NULL: none */
     double sample[ROUNDS];
 } racer;
 
@@ -120,6 +122,7 @@ typedef struct course {
     hn_heat *h;
     racer *x;
     int sets, at; /* sets of operands in the pool, and the next one */
+    int turns;    /* of a recorded run */
 } course;
 
 static hone_status put_all(course *o, bool real, hn_diag *dg)
@@ -163,6 +166,7 @@ static hone_status load(course *o, int lane, hn_diag *dg)
 static void unload(course *o)
 {
     for (int i = 0; i < o->h->n_lane; i++) {
+        hn_device_replay_destroy(o->m->dev, o->x[i].turns);
         for (int k = 0; k < o->x[i].n_loaded; k++) hn_device_unload(o->m->dev, o->x[i].module[k]);
         free(o->x[i].module);
         free(o->x[i].buf);
@@ -196,35 +200,50 @@ static hone_status run_once(course *o, int lane, double *ret_ns, hn_diag *dg)
     return s;
 }
 
-static hone_status record_turns(course *o, int lane, hn_replay **ret, hn_diag *dg)
+static hone_status record_turns(course *o, int lane, hn_diag *dg)
 {
     hone_status s = HONE_OK;
     hn_diag ended = { 0 };
+    hn_replay **turns = &o->x[lane].turns;
+    hn_device_replay_destroy(o->m->dev, *turns);
+    *turns = NULL;
     HN_TRY(hn_queue_record(o->m->queue, dg));
-    for (int k = 0; k < TURNS && s == HONE_OK; k++) s = launch_all(o, lane, dg);
-    const hone_status end = hn_queue_record_end(o->m->queue, ret, s ? &ended : dg);
+    for (int k = 0; k < o->turns && s == HONE_OK; k++) s = launch_all(o, lane, dg);
+    const hone_status end = hn_queue_record_end(o->m->queue, turns, s ? &ended : dg);
     return s ? s : end;
 }
 
-/* The second of two runs of one recording: the first brings it to the device. */
+/* The second of two runs: the first brings the recording to the device, and what it reads to the caches. */
 static hone_status run_recorded(course *o, int lane, double *ret_ns, hn_diag *dg)
 {
-    hn_replay *p = NULL;
+    hone_status s = HONE_OK;
     int64_t t0 = 0;
     hn_queue_begin(o->m->queue);
-    hone_status s = record_turns(o, lane, &p, dg);
+    if (!o->x[lane].turns) s = record_turns(o, lane, dg);
     for (int k = 0; k < 2 && s == HONE_OK; k++) {
         if (k && o->h->memory == HN_HEAT_COLD) s = flush(o->m, dg);
         if (s == HONE_OK) s = hn_queue_sync(o->m->queue, dg);
         if (s != HONE_OK) break;
         t0 = hn_now_ns();
-        s = hn_queue_replay(o->m->queue, p, dg);
+        s = hn_queue_replay(o->m->queue, o->x[lane].turns, dg);
         if (s == HONE_OK) s = hn_queue_sync(o->m->queue, dg);
     }
-    *ret_ns = (double)(hn_now_ns() - t0) / TURNS;
+    *ret_ns = (double)(hn_now_ns() - t0) / o->turns;
     hn_queue_end(o->m->queue);
-    hn_device_replay_destroy(o->m->dev, p);
     return s;
+}
+
+/* After a first round: as many turns for all as keep the fastest busy for long enough. Cold sets of operands are as many as there are. */
+static void settle_turns(course *o, double fastest_ns)
+{
+    int turns = o->turns;
+    while (turns < MOST_TURNS && turns * fastest_ns < RUN_NS) turns *= 2;
+    if (o->h->memory == HN_HEAT_COLD || turns == o->turns) return;
+    o->turns = turns;
+    for (int i = 0; i < o->h->n_lane; i++) {
+        hn_device_replay_destroy(o->m->dev, o->x[i].turns);
+        o->x[i].turns = NULL;
+    }
 }
 
 static bool is_out(const hn_heat_lane *l)
@@ -242,21 +261,31 @@ static hone_status drop(course *o, int lane, const hn_diag *why, hn_diag *dg)
     return s;
 }
 
-static hone_status run_rounds(course *o, void (*tell)(void *user, int lane), void *user, hn_diag *dg)
+static hone_status run_round(course *o, int round, void (*tell)(void *user, int lane), void *user, hn_diag *dg)
 {
     const int n = o->h->n_lane;
     const bool records = hn_device_records(o->m->dev);
-    for (int round = -1; round < ROUNDS; round++)
-        for (int k = 0; k < n; k++) {
-            const int i = (k + round + n) % n; /* another order each round */
-            double ns;
-            hn_diag why = { 0 };
-            if (is_out(&o->h->lane[i])) continue;
-            o->at = k + round + 1;
-            if (tell) tell(user, i);
-            if ((records ? run_recorded : run_once)(o, i, &ns, &why) != HONE_OK) HN_TRY(drop(o, i, &why, dg));
-            else if (round >= 0) o->x[i].sample[round] = ns;
-        }
+    for (int k = 0; k < n; k++) {
+        const int i = (k + round + n) % n; /* another order each round */
+        double *ns = &o->x[i].sample[HN_MAX(round, 0)];
+        hn_diag why = { 0 };
+        if (is_out(&o->h->lane[i])) continue;
+        o->at = k + round + 1;
+        if (tell) tell(user, i);
+        if ((records ? run_recorded : run_once)(o, i, ns, &why) != HONE_OK) HN_TRY(drop(o, i, &why, dg));
+    }
+    return HONE_OK;
+}
+
+/* The times of the first round, to get warm, are overwritten. */
+static hone_status run_rounds(course *o, void (*tell)(void *user, int lane), void *user, hn_diag *dg)
+{
+    double fastest = RUN_NS;
+    HN_TRY(run_round(o, -1, tell, user, dg));
+    for (int i = 0; i < o->h->n_lane; i++)
+        if (!is_out(&o->h->lane[i])) fastest = HN_MIN(fastest, o->x[i].sample[0]);
+    settle_turns(o, fastest);
+    for (int round = 0; round < ROUNDS; round++) HN_TRY(run_round(o, round, tell, user, dg));
     return HONE_OK;
 }
 
@@ -280,7 +309,7 @@ hone_status hn_heat_run(hn_heater *m, hn_heat *h, void (*tell)(void *user, int l
 {
     HN_TRY(grow_pool(m, h->set_bytes, dg));
     const int sets = (int)HN_MAX(1, HN_MIN(MAX_SETS, (int64_t)m->pool_bytes / HN_MAX(h->set_bytes, 1)));
-    course o = { .m = m, .h = h, .sets = sets, .x = calloc((size_t)h->n_lane + 1, sizeof *o.x) };
+    course o = { .m = m, .h = h, .sets = sets, .turns = LEAST_TURNS, .x = calloc((size_t)h->n_lane + 1, sizeof *o.x) };
     if (!o.x) return HN_NOMEM(dg);
     const hone_status s = run_course(&o, tell, user, dg);
     unload(&o);

@@ -24,6 +24,8 @@ typedef struct hn_heat_lane {
     hn_diag why; /* out: why it is out */
 } hn_heat_lane;
 
+enum { HN_HEAT_GPU_REV = 1 }; /* reaches the timing cache's keys: bump it when heats on GPUs come to say other times */
+
 /** Where operands lie when a lane runs. */
 typedef enum hn_heat_memory { /* numbers reach the timing cache's keys */
     HN_HEAT_ROTATING = 0, /* each run on another set, of eight at most */
