@@ -8,7 +8,7 @@ enum {
     ROUNDS = 2, /* of a trial of the design, each engine in each process; more trials tell more than more rounds of each */
     UNLIMITED = HN_EFFECTS_MOST,
 };
-static const double TIME_SHARE = 0.6;  /* of what is left for the search; what other knobs there are need some */
+static const double TIME_SHARE = 0.8;  /* of what is left for the search; what other knobs there are need some */
 static const double WORTH = 0.002;     /* of the log ratio: what is still to be gained where it ends */
 
 typedef struct screening {
@@ -34,13 +34,14 @@ static double cost_of_trial(const hn_tuner *t)
     return n ? sum / n : guess;
 }
 
-/* As many groups as a design has room for that the time is enough for. */
+/* Half as many more groups than a design has room for that the time is enough for: simulated with equal gains, 25 trials find 95% of
+ * what 24 groups gain, 82% of what 32 do, 66% of 48, which is ever more; and what comes last in the order of promise is less. */
 static int groups_in_time(const hn_tuner *t, double seconds)
 {
     int n = 0;
     hn_effects e = { 0 };
     while (n < UNLIMITED && hn_effects_add(&e, n, 0, 1) && hn_effects_rows(&e) * cost_of_trial(t) <= seconds) n++;
-    return n;
+    return HN_MIN(n + n / 2, (int)UNLIMITED);
 }
 
 static bool goes_on(const hn_tuner *t, const screening *s)

@@ -112,7 +112,7 @@ static truth make_truth(uint64_t seed)
     truth x = { 0 };
     hn_rng_init(&x.rng, seed);
     for (int i = 0; i < REGIONS; i++) {
-        const double size = 0.002 + 0.012 * hn_rng_unit(&x.rng);
+        const double size = 0.001 + 0.005 * hn_rng_unit(&x.rng);
         x.gain[i] = hn_rng_unit(&x.rng) < 0.45 ? size : -size;
         x.possible += fmax(x.gain[i], 0);
     }
@@ -166,7 +166,7 @@ TEST(screening_finds_most_of_the_gain)
     }
     hn_test_note("of the possible gain: %.3f by screening (%d of %d at least 0.8), %.3f one at a time", screened, good, SEEDS, single);
     CHECK(good >= SEEDS * 9 / 10);
-    CHECK(screened > single);
+    CHECK(screened > single + 0.1);
 }
 
 TEST(screening_is_the_same_for_a_seed)
