@@ -155,7 +155,9 @@ def tune(hone, onnx, engine, args, row):
     try:
         reply, row["tune_s"] = hone.call(["tune", onnx, "--target", args.target, "-o", engine, "--budget", args.tune,
                                           *args.build.split()], args.tune + 120)
-        row["tuned"] = {k: reply.get(k) for k in ("route", "speedup", "speedup_lo", "speedup_hi", "confirmed", "trials", "note")}
+        row["tuned"] = {k: reply.get(k) for k in ("route", "speedup", "speedup_lo", "speedup_hi", "confirmed", "trials", "note", "effects")}
+        row["tuned"]["trial_list"] = [[t["outcome"], t["ratio"], sum(t["cost"][k] for k in ("build_s", "judge_s", "race_s")), t["route"]]
+                                      for t in reply["trial_list"]]
         return bool(reply.get("route"))  # nothing proven: the engine is the default one
     except contest.ContestError as e:
         row["tune_error"] = str(e)
