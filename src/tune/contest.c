@@ -7,7 +7,8 @@
 
 enum {
     LOOK = 3,          /* rounds before a race may be given up */
-    PAIRS = 3,         /* of blocks in one round: what differs is less within a loading than between two (0.3% and 0.3-1% on an H200) */
+    PAIRS = 3,         /* of blocks in one round */
+    CROSSED_PAIRS = 2, /* of each half: on an H200 blocks of a loading differ by 0.3%, loadings by 0.3-1% */
     MOST_WAITING = 4,  /* pairs of processes that start at once */
 };
 static const double BLOCK_S = 0.02;     /* of one contestant: outlasts timer ticks and wake-ups */
@@ -22,16 +23,16 @@ typedef struct waiting {
 
 /* Blocks alternate, the order turns each pair, so that a drift cancels. r[crossed] runs the old engine. A GPU that waited for engines
  * to load runs slower for a while: there a pair goes ahead that does not count. */
-static hone_status alternate(hn_tuner *t, hn_runner *r, bool crossed, double *ret_log_ratio, hn_diag *dg)
+static hone_status alternate(hn_tuner *t, hn_runner *r, bool crossed, int pairs, double *ret_log_ratio, hn_diag *dg)
 {
     double ratio[PAIRS], ns[2];
-    for (int i = t->o->standing ? -1 : 0; i < PAIRS; i++) {
+    for (int i = t->o->standing ? -1 : 0; i < pairs; i++) {
         const int first = i & 1;
         HN_TRY(hn_runner_block(t, &r[first], BLOCK_S, &ns[first], dg));
         HN_TRY(hn_runner_block(t, &r[!first], BLOCK_S, &ns[!first], dg));
         if (i >= 0) ratio[i] = log(ns[crossed] / ns[!crossed]);
     }
-    *ret_log_ratio = hn_median(ratio, PAIRS);
+    *ret_log_ratio = hn_median(ratio, pairs);
     return HONE_OK;
 }
 
@@ -61,6 +62,12 @@ static hone_status load_both(hn_tuner *t, const hn_contest *c, hn_runner *r, boo
 static void stop_both(hn_runner *r)
 {
     for (int i = 0; i < 2; i++) hn_runner_stop(&r[i]);
+}
+
+/* How the new engine's process ended; where both ran both, the one that did not end well. */
+static void note_end(const hn_runner *r, char how[64])
+{
+    memcpy(how, r[strcmp(r[1].how, "exit status 0") == 0 && *r[0].how ? 0 : 1].how, sizeof r->how);
 }
 
 /* ---- fresh processes on a GPU ---- */
@@ -104,13 +111,13 @@ static hone_status start_waiting(hn_tuner *t, const hn_contest *c, waiting *w, h
 }
 
 /* Each process runs each engine: what one of them costs, by where it and its memory lie, is in both halves and cancels. */
-static hone_status crossed(hn_tuner *t, const hn_contest *c, hn_runner *r, double *ret_log_ratio, hn_diag *dg)
+static hone_status crossed(hn_tuner *t, const hn_contest *c, hn_runner *r, bool loaded, double *ret_log_ratio, hn_diag *dg)
 {
     double half[2];
-    for (int i = 0; i < 2; i++) {
-        if (i) HN_TRY(load_both(t, c, r, /* crossed= */ true, dg));
-        HN_TRY(alternate(t, r, i, &half[i], dg));
-    }
+    if (!loaded) HN_TRY(load_both(t, c, r, /* crossed= */ false, dg));
+    HN_TRY(alternate(t, r, false, CROSSED_PAIRS, &half[0], dg));
+    HN_TRY(load_both(t, c, r, /* crossed= */ true, dg));
+    HN_TRY(alternate(t, r, true, CROSSED_PAIRS, &half[1], dg));
     *ret_log_ratio = (half[0] + half[1]) / 2;
     return HONE_OK;
 }
@@ -125,25 +132,23 @@ static hone_status fresh_round(hn_tuner *t, const hn_contest *c, waiting *w, dou
     if (t->o->standing) {
         if (w->n == 0) HN_TRY(start_waiting(t, c, w, dg));
         r = w->r[--w->n];
-        s = crossed(t, c, r, ret, dg);
+        s = crossed(t, c, r, /* loaded= */ true, ret, dg);
     } else {
         s = load_both(t, c, r, false, dg);
-        if (s == HONE_OK) s = alternate(t, r, false, ret, dg);
+        if (s == HONE_OK) s = alternate(t, r, false, PAIRS, ret, dg);
     }
     stop_both(r);
-    memcpy(how, r[1].how, sizeof r[1].how);
+    note_end(r, how);
     return s;
 }
 
-/* Processes that stand load both engines anew, each beside the last one, which moves them in memory as well, and take turns at them,
- * for what is particular to a process stays with it. */
-static hone_status standing_round(hn_tuner *t, const hn_contest *c, bool turn, double *ret, char how[64], hn_diag *dg)
+/* Processes that stand load both engines anew, each beside the last one, which moves them in memory as well. */
+static hone_status standing_round(hn_tuner *t, const hn_contest *c, double *ret, char how[64], hn_diag *dg)
 {
     hn_runner *r = t->standing;
-    hone_status s = load_both(t, c, r, turn, dg);
-    if (s == HONE_OK) s = alternate(t, r, turn, ret, dg);
+    const hone_status s = crossed(t, c, r, /* loaded= */ false, ret, dg);
     if (s != HONE_OK) stop_both(r);
-    memcpy(how, r[!turn].how, sizeof r->how);
+    note_end(r, how);
     return s;
 }
 
@@ -159,7 +164,7 @@ static void note_clock(const hn_tuner *t, hn_verdict *v)
 static hone_status one_round(hn_tuner *t, const hn_contest *c, waiting *w, hn_verdict *v, hn_diag *dg)
 {
     double log_ratio = 0;
-    HN_TRY(c->fresh ? fresh_round(t, c, w, &log_ratio, v->how, dg) : standing_round(t, c, v->race.n & 1, &log_ratio, v->how, dg));
+    HN_TRY(c->fresh ? fresh_round(t, c, w, &log_ratio, v->how, dg) : standing_round(t, c, &log_ratio, v->how, dg));
     note_clock(t, v);
     hn_race_add(&v->race, log_ratio);
     return HONE_OK;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 2, /* of a trial of the design, each engine in each process; more trials tell more than more rounds of each */
+    ROUNDS = 1, /* of a trial of the design; more trials tell more than more rounds of each */
     UNLIMITED = HN_EFFECTS_MOST,
 };
 static const double TIME_SHARE = 0.8;  /* of what is left for the search; what other knobs there are need some */

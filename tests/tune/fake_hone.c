@@ -10,7 +10,8 @@
  * $FAKE_LOG gets a line per build, $FAKE_STARTS one per process that runs engines, $FAKE_BUILDERS one per process that
  * builds one route after another;
  * $FAKE_EFFECTS is "SETTING FACTOR SETTING FACTOR ..." of times, $FAKE_READS names further knobs that builds read (,"a","b").
- * $FAKE_RUNNERS_UP is what builds say of candidates that nearly won; $FAKE_SLOW_MS delays each build; $FAKE_NOISE scales the noise of times (default 1).
+ * $FAKE_RUNNERS_UP is what builds say of candidates that nearly won; $FAKE_SLOW_MS delays each build; $FAKE_PROCESS makes every other process slower by this share,
+ * $FAKE_NOISE scales the noise of times (default 1).
  */
 #include <math.h>
 #include <stdbool.h>
@@ -190,6 +191,8 @@ static int worker(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     srand((unsigned)now.tv_nsec ^ (unsigned)getpid());
+    const char *own = getenv("FAKE_PROCESS");
+    const double of_process = own && getpid() % 2 ? atof(own) : 0;
     double bias = 0;
     log_line("FAKE_STARTS", "");
     while (getline(&line, &cap, stdin) > 0) {
@@ -202,7 +205,7 @@ static int worker(void)
             if (is(fault(route), "crash_running")) abort();
             while (is(fault(route), "hang_running")) sleep(1);
             printf("{\"ok\":true,\"times_ns\":[");
-            for (int i = 0; i < 5; i++) printf("%s%.0f", i ? "," : "", time_of(route, bias));
+            for (int i = 0; i < 5; i++) printf("%s%.0f", i ? "," : "", time_of(route, bias) * (1 + of_process));
             puts("]}");
         } else {
             puts("{\"ok\":true}");
