@@ -134,7 +134,8 @@ def first_eager(args):
 
 def make(told, onnx, args, work):
     """A contestant that wrote the ONNX file and the float64 outputs as well: a quick peer, else one that does nothing else."""
-    return start(first_eager(args) or "torch", **told, export=str(onnx), reference=str(work / "reference"))
+    return start(first_eager(args) or "torch", **told, export=str(onnx), reference=str(work / "reference"),
+                 batches=bool(args.tune) and args.dtype != "bfloat16")
 
 
 def build(hone, onnx, engine, args, row):
@@ -149,12 +150,15 @@ def build(hone, onnx, engine, args, row):
     row["build"] = "by the cost model alone"
 
 
-def tune(hone, onnx, engine, args, row):
+def tune(hone, onnx, engine, ref, args, row):
+    """With the outputs that torch computed: to evaluate a batch on the processor takes longer than to tune it."""
     if not args.tune:
         return False
+    known = [word for option, key in (("--input", "batch_inputs"), ("--reference", "batch_files"))
+             for name, file in ref.load.get(key, {}).items() for word in (option, f"{name}={file}")]
     try:
         reply, row["tune_s"] = hone.call(["tune", onnx, "--target", args.target, "-o", engine, "--budget", args.tune,
-                                          *args.build.split()], args.tune + 120)
+                                          *known, *args.build.split()], args.tune + 120)
         row["tuned"] = {k: reply.get(k) for k in ("route", "speedup", "speedup_lo", "speedup_hi", "confirmed", "trials", "note", "effects")}
         row["tuned"]["trial_list"] = [[t["outcome"], t["ratio"], sum(t["cost"][k] for k in ("build_s", "judge_s", "race_s")), t["route"]]
                                       for t in reply["trial_list"]]
@@ -251,7 +255,7 @@ def one(name, batch, args, hone):
         try:
             build(hone, onnx, work / "ours.hone", args, row)
             engines.append(("ours", work / "ours.hone"))
-            if tune(hone, onnx, work / "tuned.hone", args, row):
+            if tune(hone, onnx, work / "tuned.hone", ref, args, row):
                 engines.append(("ours:tuned", work / "tuned.hone"))
             engines += build_variants(hone, onnx, work, args, row)
         except contest.ContestError as e:

@@ -34,6 +34,11 @@ def part(y):
     return y if y.shape[0] <= 2 else y[[0, -1]]
 
 
+def whole(y, n):
+    """A batch of n with what part() left, first and last in turn, in an array."""
+    return np.resize(y, (n, *y.shape[1:])) if len(y) == 2 else y
+
+
 class Torch:
     def load(self, cmd):
         """The network; with "export", written there as ONNX before anything is compiled, and "reference", run in float64."""
@@ -48,8 +53,12 @@ class Torch:
         """What everyone is compared with, where it is asked for."""
         if "export" not in cmd:
             return {}
-        how = self.export(cmd["export"])
-        return {"exported": how, "results": self.results(), "files": save(self.reference(), cmd["reference"])}
+        how, want, made = self.export(cmd["export"]), self.reference(), {}
+        if cmd.get("batches"):
+            folder, x, n = cmd["reference"] + "_batch", [part(x).cpu().numpy() for x in self.inputs], cmd["batch"]
+            made = {"batch_inputs": save([whole(v, n) for v in x], folder, "x"),
+                    "batch_files": save([whole(v, n).astype("f4" if v.dtype.kind == "f" else v.dtype) for v in want], folder)}
+        return {"exported": how, "results": self.results(), "files": save(want, cmd["reference"]), **made}
 
     def best_storage(self):
         if self.model.image and self.device == "cuda":

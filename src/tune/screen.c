@@ -20,7 +20,7 @@ typedef struct screening {
     int64_t end_ns;   /* 0: none */
 } screening;
 
-/* Of a trial of the design, in seconds, by those that ran. */
+/* Of a trial of the design, in seconds, by those that ran: less what they compiled and timed, for that is cached now. */
 static double cost_of_trial(const hn_tuner *t)
 {
     double sum = 0, guess = 0.7;
@@ -28,7 +28,7 @@ static double cost_of_trial(const hn_tuner *t)
     for (int i = 1; i < t->r->trials.n; i++) {
         const hn_trial_cost *c = &t->r->trials.at[i].cost;
         if (c->rounds == 0) continue;
-        sum += c->build_s + c->judge_s + ROUNDS * c->race_s / c->rounds;
+        sum += c->build_s - c->compile_s - c->timing_s - c->library_s + c->judge_s + ROUNDS * c->race_s / c->rounds;
         n++;
     }
     return n ? sum / n : guess;
