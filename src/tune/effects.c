@@ -49,7 +49,7 @@ static bool is_residue(int x, int prime)
 
 int hn_effects_rows(const hn_effects *e)
 {
-    return e->n ? order_for(e->n_group) : 0;
+    return e->n ? order_for(e->n) : 0;
 }
 
 /* Of several changes in a group one of those made least often, at random: in step, those of two groups would never tell apart. */
@@ -68,7 +68,7 @@ static int change_of(hn_effects *e, int group, hn_rng *rng)
 /* A row makes (p + 1) / 2 of the changes. The last row of a design makes none, and its time is known: it is what all are paired with. */
 static uint64_t design_row(hn_effects *e, int row, hn_rng *rng)
 {
-    const int prime = order_for(e->n_group);
+    const int prime = order_for(e->n);
     uint64_t on = 0;
     for (int g = 0; g < e->n_group; g++) {
         const int x = (g - row + prime) % prime, change = x == 0 || !is_residue(x, prime) ? change_of(e, g, rng) : -1;
@@ -91,8 +91,16 @@ void hn_effects_observe(hn_effects *e, uint64_t on, uint64_t against, double gai
         e->moment[i] += x * gain;
         for (int k = 0; x != 0 && k < e->n; k++) e->precision[i][k] += x * difference(on, against, k);
     }
+    e->energy += w * gain * gain;
     e->seen |= on | against;
     e->fitted = false;
+}
+
+/* What the prior, its spread times e->scale, weighs. */
+static double prior_weight(const hn_effects *e, int i)
+{
+    const double sd = e->sd[i] * e->scale;
+    return 1 / (sd * sd);
 }
 
 /* Lower triangle l with l l' = precision of the posterior; positive definite, for the prior is. */
@@ -100,7 +108,7 @@ static void factor(hn_effects *e)
 {
     for (int i = 0; i < e->n; i++)
         for (int k = 0; k <= i; k++) {
-            double v = e->precision[i][k] + (i == k ? 1 / (e->sd[i] * e->sd[i]) : 0);
+            double v = e->precision[i][k] + (i == k ? prior_weight(e, i) : 0);
             for (int m = 0; m < k; m++) v -= e->root[i][m] * e->root[k][m];
             e->root[i][k] = i == k ? sqrt(fmax(v, 1e-12)) : v / e->root[k][k];
         }
@@ -122,14 +130,35 @@ static void solve_upper(const hn_effects *e, double *x)
     }
 }
 
-/* The i-th variance is the squared length of the solution of l x = unit vector i. */
+/* With e->scale; returns the log of the probability of what was observed, but for what does not depend on the scale. */
+static double fit_scaled(hn_effects *e)
+{
+    double twice = e->energy;
+    factor(e);
+    for (int i = 0; i < e->n; i++) e->gain[i] = e->moment[i] + e->mean[i] * prior_weight(e, i);
+    solve_lower(e, e->gain);
+    for (int i = 0; i < e->n; i++) {
+        twice += e->mean[i] * e->mean[i] * prior_weight(e, i) - e->gain[i] * e->gain[i];
+        twice += 2 * log(e->root[i][i]) - log(prior_weight(e, i));
+    }
+    solve_upper(e, e->gain);
+    return -twice / 2;
+}
+
+/* How large effects are is told by the trials: a prior that is too narrow takes large ones for noise and shares them out to others. The
+ * i-th variance is the squared length of the solution of l x = unit vector i. */
 static void fit(hn_effects *e)
 {
+    static const double scale[] = { 0.5, 1, 2, 4, 8 };
+    double best = -HUGE_VAL, at = 1;
     if (e->fitted) return;
-    factor(e);
-    for (int i = 0; i < e->n; i++) e->gain[i] = e->moment[i] + e->mean[i] / (e->sd[i] * e->sd[i]);
-    solve_lower(e, e->gain);
-    solve_upper(e, e->gain);
+    for (int i = 0; i < HN_COUNT(scale); i++) {
+        e->scale = scale[i];
+        const double evidence = fit_scaled(e);
+        if (evidence > best) at = e->scale, best = evidence;
+    }
+    e->scale = at;
+    fit_scaled(e);
     for (int i = 0; i < e->n; i++) {
         double x[HN_EFFECTS_MOST] = { 0 }, sum = 0;
         x[i] = 1;

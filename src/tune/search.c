@@ -201,7 +201,7 @@ hone_status hn_search_grow_regions(hn_arena *a, hn_search *s, const char *text, 
 }
 
 /* ---- changes that are screened together ---- */
-typedef struct candidates { /* of one group */
+typedef struct candidates { /* of one region, and so one group: its candidates are others where launches overlap */
     hn_change at[8];
     int n;
     double worth; /* what the best of them gains on average, were it known whether it does */
@@ -223,25 +223,21 @@ static void add_change(candidates *c, hn_change x)
 
 /* Of launches the gain is up to a microsecond each, and regions with more of the time have more launches; measured: from 11% lost to 8%
  * won over some 20 regions. */
-static candidates early_of(const contended *c, int64_t base)
+static void add_early(candidates *to, const contended *c, int64_t base)
 {
     const double sd = 0.003 + 0.01 * sqrt(c->share);
     const hn_knob_def *k = hn_knob_get(HN_KNOB_plan_early);
     int64_t value[MAX_VALUES];
-    candidates ret = { 0 };
     for (int i = 0, n = hn_knob_domain(k, value, MAX_VALUES); i < n; i++)
-        if (value[i] != base) add_change(&ret, (hn_change){ .knob = k->id, .pattern = c->label, .value = value[i], .sd = sd });
-    return ret;
+        if (value[i] != base) add_change(to, (hn_change){ .knob = k->id, .pattern = c->label, .value = value[i], .sd = sd });
 }
 
 /* The times of candidates alone hold in the engine by half, and miss by a few percent of the region's time. */
-static candidates ranks_of(const contended *c)
+static void add_ranks(candidates *to, const contended *c)
 {
-    candidates ret = { 0 };
     for (int i = 0; i < HN_MIN(c->near, (int)MOST_RANKS); i++)
-        add_change(&ret, (hn_change){ .knob = HN_KNOB_tactic_rank, .pattern = c->label, .value = i + 1,
-                                      .mean = -0.5 * c->share * (c->ratio[i] - 1), .sd = 0.0005 + 0.05 * c->share });
-    return ret;
+        add_change(to, (hn_change){ .knob = HN_KNOB_tactic_rank, .pattern = c->label, .value = i + 1,
+                                     .mean = -0.5 * c->share * (c->ratio[i] - 1), .sd = 0.0005 + 0.05 * c->share });
 }
 
 static bool has_axis(const hn_search *s, hn_knob id)
@@ -269,10 +265,10 @@ int hn_search_changes(hn_arena *a, const hn_search *s, const char *regions, cons
     if (hn_route_parse(a, route, &from, NULL) != HONE_OK) return -1;
     const bool early = has_axis(s, HN_KNOB_plan_early);
     while ((regions = read_region(a, regions, &c)) != NULL) {
-        const candidates none = { 0 };
-        if (!hn_vec_push(a, &all, early && c.share >= LEAST_OVERLAPPED
-                                      ? early_of(&c, base_value(&from, hn_knob_get(HN_KNOB_plan_early))) : none) ||
-            !hn_vec_push(a, &all, c.share >= LEAST_SHARE ? ranks_of(&c) : none)) return -1;
+        candidates x = { 0 };
+        if (early && c.share >= LEAST_OVERLAPPED) add_early(&x, &c, base_value(&from, hn_knob_get(HN_KNOB_plan_early)));
+        if (c.share >= LEAST_SHARE) add_ranks(&x, &c);
+        if (x.n && !hn_vec_push(a, &all, x)) return -1;
     }
     if (all.n) qsort(all.at, (size_t)all.n, sizeof *all.at, by_worth);
     for (int i = 0; i < all.n && group < most_groups && n + all.at[i].n <= HN_EFFECTS_MOST; i++) {
@@ -280,7 +276,7 @@ int hn_search_changes(hn_arena *a, const hn_search *s, const char *regions, cons
             ret[n] = all.at[i].at[k];
             ret[n++].group = group;
         }
-        group += all.at[i].n > 0;
+        group++;
     }
     return n;
 }

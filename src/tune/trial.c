@@ -176,7 +176,7 @@ hone_status hn_trial_run(hn_tuner *t, const char *route, hn_outcome *ret, hn_dia
 
 double hn_trial_error(const hn_tuner *t, const hn_trial *trial)
 {
-    static const double UNKNOWN = 0.01, LEAST = 0.0005; /* of a round; of what repeats in all rounds */
+    static const double UNKNOWN = 0.005, LEAST = 0.0005; /* of a round; of what repeats in all rounds */
     const double sd = hn_contest_noise(t);
     return fmax((isfinite(sd) ? sd : UNKNOWN) / sqrt(HN_MAX(trial->cost.rounds, 1)), LEAST);
 }

@@ -145,9 +145,9 @@ typedef struct hn_effects {
     int n, n_group;
     int group[HN_EFFECTS_MOST];                          /* at most one change of a group is made at a time */
     double mean[HN_EFFECTS_MOST], sd[HN_EFFECTS_MOST];   /* of the log ratio that it gains, as far as is known beforehand */
-    double precision[HN_EFFECTS_MOST][HN_EFFECTS_MOST], moment[HN_EFFECTS_MOST]; /* of the observations */
+    double precision[HN_EFFECTS_MOST][HN_EFFECTS_MOST], moment[HN_EFFECTS_MOST], energy; /* of the observations */
     double root[HN_EFFECTS_MOST][HN_EFFECTS_MOST];
-    double gain[HN_EFFECTS_MOST], gain_sd[HN_EFFECTS_MOST]; /* where fitted */
+    double gain[HN_EFFECTS_MOST], gain_sd[HN_EFFECTS_MOST], scale; /* where fitted; scale: on sd, as the observations have it */
     uint64_t seen;                                       /* changes of trials that ran */
     uint64_t tried[HN_EFFECTS_TRIED];
     int made[HN_EFFECTS_MOST], broke[HN_EFFECTS_MOST];
@@ -218,7 +218,7 @@ typedef struct hn_change {
     double mean, sd; /* of the log ratio that it gains in the whole engine, as far as is known beforehand */
 } hn_change;
 /**
- * What may be done to the regions of a build by this route, of at most most_groups regions and knobs, those that promise most: launches
+ * What may be done to the regions of a build by this route, of at most most_groups regions, those that promise most: launches
  * that overlap where they did not and the other way round, candidates nearly as fast alone. Groups count from 0. Returns how many,
  * HN_EFFECTS_MOST at most; -1: out of memory.
  */

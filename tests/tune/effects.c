@@ -173,3 +173,30 @@ TEST(screening_is_the_same_for_a_seed)
 {
     CHECK(share_by_screening(t, 5) == share_by_screening(t, 5));
 }
+
+/* Effects five times as large as expected, of more changes than trials: the trials say so. */
+TEST(a_prior_that_is_too_narrow_gives_way)
+{
+    enum { N = 19, TRIALS_MADE = 19 };
+    int wrong = 0;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        hn_effects *e = HN_NEW(t->arena, hn_effects);
+        double effect[N], sd;
+        uint64_t on;
+        bool designed;
+        hn_rng rng;
+        hn_rng_init(&rng, seed);
+        for (int i = 0; i < N; i++) {
+            effect[i] = 0.02 * hn_rng_normal(&rng);
+            hn_effects_add(e, i / 2, 0, 0.004);
+        }
+        for (int r = 0; r < TRIALS_MADE && hn_effects_next(e, &rng, &on, &designed); r++) {
+            double gain = 0;
+            for (int i = 0; i < N; i++) gain += on >> i & 1 ? effect[i] : 0;
+            hn_effects_observe(e, on, 0, gain + 0.004 * hn_rng_normal(&rng), 0.004);
+        }
+        for (int i = 0; i < N; i++) wrong += fabs(hn_effects_gain(e, i, &sd) - effect[i]) > 4 * sd;
+        CHECK(e->scale > 2);
+    }
+    CHECK(wrong <= 2); /* of 152 */
+}

