@@ -68,7 +68,7 @@ typedef struct hn_job {
     /* code */
     hn_str code;
     HN_VEC(struct hn_code_at { hn_digest digest; bool early; uint64_t entry; }) placed;
-    HN_VEC(struct hn_compiled { hn_digest digest; bool early; hn_code code; }) compiled;
+    HN_VEC(struct hn_compiled { hn_digest digest; hn_code code; }) compiled;
     HN_VEC(struct hn_ticket { hn_digest digest; int ticket; const hn_kfunc *func; }) tickets;
     struct hn_library_state {
         bool asked, used;
@@ -125,12 +125,7 @@ typedef struct hn_contender {
     bool failed;        /* out: it did not compile, or the device did not run it to its end */
     const char *reason; /* out: why it failed */
 } hn_contender;
-/** How a region's candidates are raced. */
-typedef struct hn_race {
-    hn_heat_memory memory;
-    bool early; /* kernels as hn_code_get marks them: each starts while the turn before it still runs, as in the engine */
-} hn_race;
-hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_race how, hn_contender *c, int n, hn_diag *dg);
+hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_heat_memory memory, hn_contender *c, int n, hn_diag *dg);
 
 /* timing.c: the timing cache, one text line an entry. First entry wins. A time of infinity stands for a candidate that failed. */
 typedef struct hn_timing hn_timing;
@@ -142,8 +137,8 @@ hone_status hn_timing_save(hn_timing *t, hn_diag *dg);
 void hn_timing_settle_peaks(hn_timing *t, hn_target *target, bool frozen);
 
 /* code.c: compile (or take from the cache) and place a kernel in the code section. */
-/** early: a kernel is launched while what precedes it still runs; a library's call never is. */
-hone_status hn_code_get(hn_job *b, const hn_kcall *k, bool early, const hn_code **ret, hn_diag *dg);
+hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_diag *dg);
+/** early: a kernel is launched while what precedes it still runs. */
 hone_status hn_code_place(hn_job *b, const hn_kcall *k, bool early, uint64_t *ret_entry, hn_diag *dg);
 /** Why calls of this library cannot be made here; NULL: they can. */
 const char *hn_library_missing(hn_job *b, hn_library which);

@@ -41,7 +41,8 @@ typedef struct field {
     const hn_target *t; /* what the region is emitted for */
     bool whole_passes;  /* LLVM runs its whole pipeline over the kernels */
     int rank;           /* place of the candidate that is taken, 0 the first */
-    hn_race race;       /* how candidates are timed, and launched in the engine */
+    bool early;         /* kernels are launched while what precedes them still runs: in the engine, not in a race */
+    hn_heat_memory memory; /* how candidates are timed */
     hn_pin_reader pin;
     HN_VEC(candidate) at;
     HN_VEC(hn_candidate_report) refused;
@@ -173,10 +174,8 @@ static hn_digest timing_key(const field *f, const candidate *c)
     hn_hasher_bytes(&h, &fp, sizeof fp);
     for (int i = 0; i < hn_sym_count(f->r->g->syms); i++)
         hn_hasher_i64(&h, hn_sym_get(f->r->g->syms, hn_sym_at(f->r->g->syms, i))->opt);
-    if (f->race.memory != HN_HEAT_ROTATING) hn_hasher_i64(&h, f->race.memory);
-    if (f->b->t->arch != HN_ARCH_SM) return hn_hasher_end(&h);
-    hn_hasher_str(&h, f->race.early ? "early" : "");
-    hn_hasher_i64(&h, HN_HEAT_GPU_REV);
+    if (f->memory != HN_HEAT_ROTATING) hn_hasher_i64(&h, f->memory);
+    if (f->b->t->arch == HN_ARCH_SM) hn_hasher_i64(&h, HN_HEAT_GPU_REV);
     return hn_hasher_end(&h);
 }
 
@@ -224,7 +223,7 @@ static hone_status race(field *f, int n, hn_diag *dg)
     }
     if (m == 0) return HONE_OK;
     hn_log(HN_LOG_DEBUG, "timing %d candidates for %s (%s)", m, f->r->name, f->r->ops);
-    HN_TRY(hn_measure_race(b->measure, f->r, f->race, c, m, dg));
+    HN_TRY(hn_measure_race(b->measure, f->r, f->memory, c, m, dg));
     for (int i = 0; i < m; i++) {
         candidate *x = &f->at.at[of[i]];
         if (c[i].failed) {
@@ -343,14 +342,14 @@ static hone_status read_race(pending *p, const hn_node *n, hn_diag *dg)
     int width = f->b->o->measure || f->b->o->frozen ? race_width(level) : 0;
     const char *const *name = names_of(f, n);
     if (!name) return HN_NOMEM(dg);
-    if (f->t->feat & HN_FEAT_SM_90A) f->race.early = hn_knob_read_node(k, HN_KNOB_plan_early, name, n->n_origin + 1) != 0;
+    if (f->t->feat & HN_FEAT_SM_90A) f->early = hn_knob_read_node(k, HN_KNOB_plan_early, name, n->n_origin + 1) != 0;
     if (f->at.n > 1) {
         f->rank = (int)hn_knob_read_node(k, HN_KNOB_tactic_rank, name, n->n_origin + 1);
         const int64_t asked = width > 1 ? hn_knob_read_node(k, HN_KNOB_tactic_width, name, n->n_origin + 1) : 0;
         if (asked > 0) width = (int)asked;
     }
     if (width > 1 && f->b->t->arch == HN_ARCH_SM)
-        f->race.memory = (hn_heat_memory)hn_knob_read_node(k, HN_KNOB_tactic_operands, n->origin, n->n_origin);
+        f->memory = (hn_heat_memory)hn_knob_read_node(k, HN_KNOB_tactic_operands, n->origin, n->n_origin);
     p->timed = width > 1;
     p->width = HN_MIN(HN_MAX(width, f->rank + 1), f->at.n);
     return HONE_OK;
@@ -378,7 +377,7 @@ static hone_status begin(hn_job *b, hn_group *group, pending *ret, hn_diag *dg)
 static hone_status compile_all(hn_job *b, const hn_emission *e, hn_diag *dg)
 {
     const hn_code *code;
-    for (int i = 0; i < e->launches.n; i++) HN_TRY(hn_code_get(b, &e->launches.at[i], /* early= */ false, &code, dg));
+    for (int i = 0; i < e->launches.n; i++) HN_TRY(hn_code_get(b, &e->launches.at[i], &code, dg));
     return HONE_OK;
 }
 
@@ -434,7 +433,7 @@ static hone_status finish(hn_job *b, pending *p, hn_choice **ret, hn_diag *dg)
     if (!c) return HN_NOMEM(dg);
     *c = (hn_choice){ .syms = f->r->g->syms, .t = f->t, .tactic = win->td, .name = win->name, .emission = win->e,
                       .ns = win->measured > 0 ? win->measured : win->predicted, .measured = win->measured > 0,
-                      .cached = win->cached, .early = f->race.early };
+                      .cached = win->cached, .early = f->early };
     memcpy(c->p, win->p, sizeof c->p);
     HN_TRY(report(f, win, c, dg));
     *ret = c;

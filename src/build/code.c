@@ -26,10 +26,10 @@ static bool find_placed(const hn_job *b, hn_digest d, bool early, uint64_t *ret_
     return false;
 }
 
-static const hn_code *find_compiled(const hn_job *b, hn_digest d, bool early)
+static const hn_code *find_compiled(const hn_job *b, hn_digest d)
 {
     for (int i = 0; i < b->compiled.n; i++)
-        if (b->compiled.at[i].early == early && hn_digest_eq(b->compiled.at[i].digest, d)) return &b->compiled.at[i].code;
+        if (hn_digest_eq(b->compiled.at[i].digest, d)) return &b->compiled.at[i].code;
     return NULL;
 }
 
@@ -78,63 +78,43 @@ static hone_status make_call(hn_job *b, const hn_libcall *c, hn_code *ret, hn_di
     return HONE_OK;
 }
 
-static hone_status compile(hn_job *b, const hn_kcall *k, hn_code *ret, hn_diag *dg)
+hone_status hn_code_get(hn_job *b, const hn_kcall *k, const hn_code **ret, hn_diag *dg)
 {
+    const hn_digest d = digest_of(k);
+    *ret = find_compiled(b, d);
+    if (*ret) return HONE_OK;
+    hn_code code;
     const int64_t t0 = hn_now_ns();
-    HN_TRY(k->call ? make_call(b, k->call, ret, dg) : hn_compile(b->pool, &k->func, b->t, b->a, ret, dg));
+    HN_TRY(k->call ? make_call(b, k->call, &code, dg) : hn_compile(b->pool, &k->func, b->t, b->a, &code, dg));
     *(k->call ? &b->report->library_ns : &b->report->compile_ns) += hn_now_ns() - t0;
+    if (!hn_vec_push(b->a, &b->compiled, ((struct hn_compiled){ d, code }))) return HN_NOMEM(dg);
+    *ret = find_compiled(b, d);
     return HONE_OK;
 }
 
 /* All kernels that are compiled for 9.0 wait before they touch anything (codegen/cuda): whether they may start early is free. */
-static hone_status mark_early(hn_job *b, const hn_kcall *k, hn_code *ret, hn_diag *dg)
+static void mark_early(hn_job *b, uint64_t entry)
 {
-    const hn_code *plain;
     hn_image h;
-    HN_TRY(hn_code_get(b, k, /* early= */ false, &plain, dg));
-    uint8_t *at = hn_arena_alloc_aligned(b->a, plain->n, HN_IMAGE_ALIGN);
-    if (!at) return HN_NOMEM(dg);
-    memcpy(at, plain->at, plain->n);
-    memcpy(&h, at + plain->entry, sizeof h);
+    memcpy(&h, b->code.s + entry, sizeof h);
     h.flags |= HN_IMAGE_EARLY;
-    memcpy(at + plain->entry, &h, sizeof h);
-    *ret = *plain;
-    ret->at = at;
-    return HONE_OK;
-}
-
-/* A library's kernels do not wait by themselves. */
-static bool can_be_early(const hn_kcall *k, bool early)
-{
-    return early && !k->call;
-}
-
-hone_status hn_code_get(hn_job *b, const hn_kcall *k, bool early, const hn_code **ret, hn_diag *dg)
-{
-    const hn_digest d = digest_of(k);
-    hn_code code;
-    early = can_be_early(k, early);
-    *ret = find_compiled(b, d, early);
-    if (*ret) return HONE_OK;
-    HN_TRY(early ? mark_early(b, k, &code, dg) : compile(b, k, &code, dg));
-    if (!hn_vec_push(b->a, &b->compiled, ((struct hn_compiled){ d, early, code }))) return HN_NOMEM(dg);
-    *ret = find_compiled(b, d, early);
-    return HONE_OK;
+    memcpy(b->code.s + entry, &h, sizeof h);
 }
 
 hone_status hn_code_place(hn_job *b, const hn_kcall *k, bool early, uint64_t *ret_entry, hn_diag *dg)
 {
     const hn_digest d = digest_of(k);
-    early = can_be_early(k, early);
+    early = early && !k->call; /* a library's kernels do not wait by themselves */
     if (find_placed(b, d, early, ret_entry)) return HONE_OK;
     const hn_code *code;
-    HN_TRY(hn_code_get(b, k, early, &code, dg));
+    HN_TRY(hn_code_get(b, k, &code, dg));
     if (k->call) b->library[k->call->library].used = true;
     static const char zero[4096] = { 0 };
     const size_t align = HN_MAX(code->align, 64u);
     hn_str_add_n(&b->code, zero, (align - b->code.n % align) % align);
     *ret_entry = b->code.n + code->entry;
     hn_str_add_n(&b->code, (const char *)code->at, code->n);
+    if (early && !b->code.oom) mark_early(b, *ret_entry);
     if (b->code.oom || !hn_vec_push(b->a, &b->placed, ((struct hn_code_at){ d, early, *ret_entry }))) return HN_NOMEM(dg);
     return HONE_OK;
 }
@@ -146,7 +126,7 @@ hone_status hn_code_submit(hn_job *b, const hn_emission *e, hn_diag *dg)
         const hn_kfunc *f = &e->launches.at[i].func;
         if (e->launches.at[i].call) continue; /* chosen when it is asked for */
         const hn_digest d = hn_kfunc_digest(f);
-        if (find_compiled(b, d, /* early= */ false)) continue;
+        if (find_compiled(b, d)) continue;
         bool waiting = false;
         for (int k = 0; k < b->tickets.n && !waiting; k++) waiting = hn_digest_eq(b->tickets.at[k].digest, d);
         if (waiting) continue;
@@ -167,7 +147,7 @@ hone_status hn_code_collect(hn_job *b, hn_diag *dg)
             hn_log(HN_LOG_WARN, "kernel \"%s\" did not compile: %s", b->tickets.at[i].func->name, why.message);
             continue;
         }
-        if (!hn_vec_push(b->a, &b->compiled, ((struct hn_compiled){ b->tickets.at[i].digest, false, code }))) return HN_NOMEM(dg);
+        if (!hn_vec_push(b->a, &b->compiled, ((struct hn_compiled){ b->tickets.at[i].digest, code }))) return HN_NOMEM(dg);
     }
     b->tickets.n = 0;
     b->report->compile_ns += hn_now_ns() - t0;

@@ -104,11 +104,10 @@ static int64_t offset_of(const hn_region *r, const hn_emission *e, hn_ref want)
 }
 
 /* ---- one candidate ---- */
-static hone_status describe_call(hn_measure *m, const hn_region *r, const hn_emission *e, int call, bool early, hn_heat_call *c, hn_diag *dg)
+static hone_status describe_call(hn_measure *m, const hn_region *r, const hn_emission *e, const hn_kcall *k, hn_heat_call *c, hn_diag *dg)
 {
-    const hn_kcall *k = &e->launches.at[call];
     const hn_code *code;
-    HN_TRY(hn_code_get(m->b, k, early, &code, dg));
+    HN_TRY(hn_code_get(m->b, k, &code, dg));
     const int n_buf = hn_kcall_n_buf(k);
     int64_t *arg = HN_NEW_N(m->b->a, int64_t, k->func.n_arg + 1), *at = HN_NEW_N(m->b->a, int64_t, n_buf + 1);
     if (!arg || !at) return HN_NOMEM(dg);
@@ -123,13 +122,13 @@ static hone_status describe_call(hn_measure *m, const hn_region *r, const hn_emi
     return HONE_OK;
 }
 
-static hone_status describe(hn_measure *m, const hn_region *r, bool early, const hn_contender *c, hn_heat_lane *ret, hn_diag *dg)
+static hone_status describe(hn_measure *m, const hn_region *r, const hn_contender *c, hn_heat_lane *ret, hn_diag *dg)
 {
     const int n = c->e->launches.n;
     *ret = (hn_heat_lane){ .name = c->name, .constant_at = constant_at(r, c->e), .call = HN_NEW_N(m->b->a, hn_heat_call, n + 1) };
     if (!ret->call) return HN_NOMEM(dg);
     for (; ret->n_call < n; ret->n_call++)
-        if (describe_call(m, r, c->e, ret->n_call, early, &ret->call[ret->n_call], &ret->why) != HONE_OK) break;
+        if (describe_call(m, r, c->e, &c->e->launches.at[ret->n_call], &ret->call[ret->n_call], &ret->why) != HONE_OK) break;
     return HONE_OK;
 }
 
@@ -229,13 +228,13 @@ static hone_status run_heat(hn_measure *m, hn_heat *h, hn_diag *dg)
     return hn_heat_run(m->heater, h, NULL, NULL, dg);
 }
 
-hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_race how, hn_contender *c, int n, hn_diag *dg)
+hone_status hn_measure_race(hn_measure *m, const hn_region *r, hn_heat_memory memory, hn_contender *c, int n, hn_diag *dg)
 {
-    hn_heat h = { .arch = m->b->t->arch, .n_core = m->b->t->n_core, .memory = how.memory, .n_lane = n, .lane = HN_NEW_N(m->b->a, hn_heat_lane, n + 1) };
+    hn_heat h = { .arch = m->b->t->arch, .n_core = m->b->t->n_core, .memory = memory, .n_lane = n, .lane = HN_NEW_N(m->b->a, hn_heat_lane, n + 1) };
     if (!h.lane) return HN_NOMEM(dg);
     for (int i = 0; i < n; i++) {
         h.set_bytes = HN_MAX(h.set_bytes, set_bytes(r, c[i].e));
-        HN_TRY(describe(m, r, how.early, &c[i], &h.lane[i], dg));
+        HN_TRY(describe(m, r, &c[i], &h.lane[i], dg));
     }
     HN_TRY(describe_indices(m, r, c[0].e, &h, dg));
     const int64_t t0 = hn_now_ns();

@@ -25,7 +25,7 @@ static bool has_algorithm(hn_job *b, const hn_kcall *k)
     double ns = HUGE_VAL;
 
     if (hn_timing_get(b->timing, key, &ns) || b->o->frozen) return isfinite(ns);
-    const hone_status s = hn_code_get(b, k, /* early= */ false, &code, &why);
+    const hone_status s = hn_code_get(b, k, &code, &why);
     if (s == HONE_OK || s == HONE_E_UNSUPPORTED) hn_timing_put(b->timing, key, s == HONE_OK ? 1 : HUGE_VAL, "library takes");
     else hn_log(HN_LOG_WARN, "a composite is spelt out: %s", why.message);
     return s == HONE_OK;
