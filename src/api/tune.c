@@ -270,6 +270,12 @@ static hone_status start_references(hone_model *m, const hone_model_options *mo,
     return start_evaluation(&d->rounded, d->copy, HN_EVAL_OWN, d, dg);
 }
 
+static bool references_are_there(void *user)
+{
+    data *d = user;
+    return (!d->f64.running || atomic_load(&d->f64.over)) && (!d->rounded.running || atomic_load(&d->rounded.over));
+}
+
 /* The tuner asks for them when the default engine stands. */
 static hone_status finish_references(void *user, hn_diag *dg)
 {
@@ -392,6 +398,7 @@ static hone_status tune(hn_arena *a, hone_model *m, const hone_model_options *mo
     if (o->dry_run && !o->expression) s = hn_api_trace(a, m, &b, &report, dg);
     d->progress = &progress;
     t.references = finish_references;
+    t.references_ready = references_are_there;
     t.references_user = d;
     if (!o->dry_run) s = gather_data(m, mo, o, d, dg);
     if (s == HONE_OK)

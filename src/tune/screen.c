@@ -18,6 +18,7 @@ typedef struct screening {
     const char *from; /* the route that all changes are made to */
     uint64_t leads;   /* the incumbent's changes */
     int64_t end_ns;   /* 0: none */
+    int n_lost;       /* t's when it began */
 } screening;
 
 /* Of a trial of the design, in seconds, by those that ran: less what they compiled and timed, for that is cached now. */
@@ -46,7 +47,7 @@ static int groups_in_time(const hn_tuner *t, double seconds)
 
 static bool goes_on(const hn_tuner *t, const screening *s)
 {
-    return !hn_strategy_enough(t) && !(s->end_ns && hn_now_ns() >= s->end_ns);
+    return !hn_strategy_enough(t) && t->n_lost == s->n_lost && !(s->end_ns && hn_now_ns() >= s->end_ns);
 }
 
 static bool changes_of(hn_tuner *t, screening *s, const char *route, uint64_t *ret)
@@ -87,6 +88,8 @@ static hone_status try(hn_tuner *t, screening *s, uint64_t on, bool decides, hn_
     const char *note = hn_arena_printf(t->a, "screening: %d of %d changes at once", __builtin_popcountll(on), s->e.n_group);
     if (!route || !note) return HN_NOMEM(dg);
     if (!hn_tune_step(t, "screening", s->e.n_tried, hn_effects_rows(&s->e))) return HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
+    HN_TRY(hn_tune_catch_up(t, /* wait= */ false, dg));
+    if (t->n_lost > s->n_lost) return HONE_OK;
     HN_TRY(hn_trial_survey(t, route, decides ? 0 : ROUNDS, decides ? "" : note, &trial, dg));
     if (trial) learn(t, s, on, trial);
     return HONE_OK;
@@ -115,7 +118,7 @@ static hone_status run(hn_tuner *t, screening *s, hn_diag *dg)
 static hone_status conclude(hn_tuner *t, screening *s, hn_diag *dg)
 {
     const uint64_t best = hn_effects_best(&s->e);
-    if (best && ahead(s, best) > 0 && !hn_strategy_enough(t)) HN_TRY(try(t, s, best, true, dg));
+    if (best && ahead(s, best) > 0 && !hn_strategy_enough(t) && t->n_lost == s->n_lost) HN_TRY(try(t, s, best, true, dg));
     for (int i = 0; i < s->n; i++) {
         hn_effect x = { .setting = hn_search_change_text(t->a, &s->change[i]), .taken = s->leads >> i & 1 };
         x.gain = hn_effects_gain(&s->e, i, &x.sd);
@@ -134,6 +137,7 @@ hone_status hn_screen_run(hn_tuner *t, hn_diag *dg)
         groups = groups_in_time(t, TIME_SHARE * (double)left * 1e-9);
         s->end_ns = now + (int64_t)(TIME_SHARE * (double)left);
     }
+    s->n_lost = t->n_lost;
     s->from = t->route;
     s->n = hn_search_changes(t->a, &t->s, t->lead.runners_up, s->from, groups, s->change);
     if (s->n < 0) return HN_NOMEM(dg);

@@ -10,9 +10,11 @@ bool hn_strategy_enough(const hn_tuner *t)
     return hn_tune_out_of_time(t) || (t->o->max_trials && t->r->trials.n > t->o->max_trials);
 }
 
+/* Ahead of each trial. */
 static hone_status tell(hn_tuner *t, int64_t done, int64_t total, hn_diag *dg)
 {
-    return hn_tune_step(t, "trials", done, total) ? HONE_OK : HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
+    if (!hn_tune_step(t, "trials", done, total)) return HN_RAISE(dg, HONE_E_CANCELLED, "stopped");
+    return hn_tune_catch_up(t, /* wait= */ false, dg);
 }
 
 static hone_status try_over(hn_tuner *t, const char *from, const char *change, hn_outcome *ret, hn_diag *dg)

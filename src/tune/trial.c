@@ -23,7 +23,8 @@ static hone_status judge_and_race(hn_tuner *t, const char *engine, hn_trial *tri
     hn_verdict v;
     const char *broken;
     const int64_t t0 = hn_now_ns();
-    HN_TRY(hn_judge(t, engine, trial, &broken, how, why));
+    broken = NULL;
+    if (!t->unjudged) HN_TRY(hn_judge(t, engine, trial, &broken, how, why));
     const int64_t t1 = hn_now_ns();
     trial->cost.judge_s = (double)(t1 - t0) * 1e-9;
     if (broken) {
@@ -76,7 +77,8 @@ static hone_status take_lead(hn_tuner *t, const hn_trial *trial, const char *eng
     t->lead_ratio *= trial->ratio;
     t->lead_lo *= trial->lo;
     t->lead_hi *= trial->hi;
-    return t->incumbent ? hn_publish(engine, t->engine_path, dg) : HN_NOMEM(dg);
+    if (!t->incumbent) return HN_NOMEM(dg);
+    return t->unjudged ? HONE_OK : hn_publish(engine, t->engine_path, dg);
 }
 
 static hone_status measure(hn_tuner *t, const char *engine, hn_trial *trial, hn_diag *dg)

@@ -49,6 +49,7 @@ static hone_status judge_default(hn_tuner *t, const char *engine, hn_trial *tria
 {
     char how[64];
     const char *broken;
+    if (t->o->references) HN_TRY(t->o->references(t->o->references_user, dg));
     const int64_t t0 = hn_now_ns();
     HN_TRY_IN(dg, hn_judge(t, engine, trial, &broken, how, dg), "running the default engine");
     trial->cost.judge_s = (double)(hn_now_ns() - t0) * 1e-9;
@@ -84,14 +85,14 @@ static hone_status start(hn_tuner *t, int64_t t0, hn_diag *dg)
     HN_TRY(hn_drive_build(t, t->base, engine, &trial, dg));
     if (trial.outcome != HN_OUT_NOT_FASTER)
         return HN_RAISE(dg, status_of(trial.outcome), "the default route does not build: %s", trial.reason);
-    if (t->o->references) HN_TRY(t->o->references(t->o->references_user, dg));
-    HN_TRY(judge_default(t, engine, &trial, dg));
+    t->unjudged = t->o->standing && t->o->references && t->o->references_ready && !t->o->references_ready(t->o->references_user);
+    if (!t->unjudged) HN_TRY(judge_default(t, engine, &trial, dg));
     t->patience = 1;
     t->deadline_ns = deadline;
     t->route = t->base;
     t->lead = trial;
     if (!hn_vec_push(t->a, &t->r->trials, trial)) return HN_NOMEM(dg);
-    HN_TRY(hn_publish(engine, t->engine_path, dg));
+    if (!t->unjudged) HN_TRY(hn_publish(engine, t->engine_path, dg));
     t->default_engine = t->incumbent = engine;
     t->r->err = trial.err;
     t->r->start_s = (double)(hn_now_ns() - t0) * 1e-9;
@@ -118,10 +119,53 @@ static void end_standing(hn_tuner *t)
     for (int i = 0; i < HN_COUNT(t->standing); i++) hn_runner_stop(&t->standing[i]);
 }
 
+/* The lead goes back to the default. */
+static void lose_lead(hn_tuner *t, const char *why)
+{
+    for (int i = 0; i < t->r->trials.n; i++) {
+        hn_trial *x = &t->r->trials.at[i];
+        if (strcmp(x->route, t->route) == 0) x->outcome = HN_OUT_INACCURATE, x->reason = why;
+    }
+    remove(t->incumbent);
+    t->incumbent = t->default_engine;
+    t->route = t->base;
+    t->lead = t->r->trials.at[0];
+    t->lead_ratio = t->lead_lo = t->lead_hi = 1;
+    t->deadline_ns = t->end_ns;
+    t->n_lost++;
+}
+
+/* References that take longer than the budget leave the race that confirms its time. */
+static void keep_time_to_confirm(hn_tuner *t)
+{
+    if (t->end_ns) t->end_ns = HN_MAX(t->end_ns, hn_now_ns() + t->end_ns - t->lead_deadline_ns);
+}
+
+hone_status hn_tune_catch_up(hn_tuner *t, bool wait, hn_diag *dg)
+{
+    char how[64];
+    const char *broken = NULL;
+    if (!t->unjudged || (!wait && !t->o->references_ready(t->o->references_user))) return HONE_OK;
+    if (wait) t->deadline_ns = 0;
+    HN_TRY(judge_default(t, t->default_engine, &t->r->trials.at[0], dg));
+    t->unjudged = false;
+    t->r->err = t->r->trials.at[0].err;
+    if (t->incumbent != t->default_engine) {
+        hn_diag why = { 0 };
+        const hone_status s = hn_judge(t, t->incumbent, &t->lead, &broken, how, &why);
+        if (s == HONE_E_CANCELLED) return stopped(dg);
+        if (s != HONE_OK) broken = hn_arena_printf(t->a, "while running: %s", why.message);
+        if (broken) lose_lead(t, broken);
+    }
+    if (wait) keep_time_to_confirm(t);
+    return hn_publish(t->incumbent, t->engine_path, dg);
+}
+
 /* Fresh processes, fresh samples: the winner stands only when the interval excludes "no gain", else the default returns. */
 static hone_status confirm(hn_tuner *t, hn_diag *dg)
 {
     hn_verdict v;
+    HN_TRY(hn_tune_catch_up(t, /* wait= */ true, dg));
     if (t->incumbent == t->default_engine) return HONE_OK;
     t->deadline_ns = t->end_ns;
     if (!hn_tune_step(t, "confirm", 0, 0)) return stopped(dg);
@@ -210,7 +254,7 @@ static hone_status session(hn_tuner *t, const hn_tensor *in, int64_t t0, hn_diag
 /* Stopped is no failure once there is an engine: what was proven before lies on disk and in the store. */
 static hone_status end_early(hn_tuner *t, hone_status s, hn_diag *dg)
 {
-    if (s != HONE_E_CANCELLED || !t->default_engine) return s;
+    if (s != HONE_E_CANCELLED || !t->default_engine || t->unjudged) return s;
     hn_diag_clear(dg);
     t->r->stopped = true;
     if (t->incumbent == t->default_engine) return HONE_OK;

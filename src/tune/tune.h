@@ -43,6 +43,8 @@ typedef struct hn_tune_opts {
     int64_t trial_memory_bytes;
     /** Called once the default engine stands, for want and own of hn_tune to be there when it returns; NULL: they are. */
     hone_status (*references)(void *user, hn_diag *dg);
+    /** Would that return at once? Where standing, the search begins without them. NULL: it would. */
+    bool (*references_ready)(void *user);
     void *references_user;
     uint64_t seed;
     bool dry_run;

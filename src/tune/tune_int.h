@@ -27,6 +27,8 @@ typedef struct hn_tuner {
     int64_t lead_deadline_ns; /* of the search once a route leads; 0: none */
     int survey;            /* rounds of each trial's race, whatever they say; 0: until it is clear */
     bool screened;
+    bool unjudged;         /* the references are not there yet: nothing is published */
+    int n_lost;            /* leads that broke a bound when the references came */
     int patience;          /* factor on the trial's time limit: the default builds with cold caches */
     const char **input;    /* .npy file of each input */
     hn_tune_result *r;
@@ -52,6 +54,9 @@ typedef struct hn_tuner {
 bool hn_tune_step(hn_tuner *t, const char *phase, int64_t done, int64_t total);
 bool hn_tune_pulse(hn_tuner *t); /* the same place again */
 bool hn_tune_out_of_time(const hn_tuner *t);
+/** Where the search began without references and they are there by now (wait: once they are): judge the default engine and the one that
+ *  leads, which loses the lead when it breaks a bound, and publish. Errors: HONE_E_ACCURACY the base route breaks a bound. */
+hone_status hn_tune_catch_up(hn_tuner *t, bool wait, hn_diag *dg);
 
 /* drive.c */
 char *hn_find_program(const char *given);

@@ -119,6 +119,65 @@ TEST(processes_that_stand_run_one_engine_after_the_other)
     clean(t, &b);
 }
 
+typedef struct late {
+    bench *b;
+    hn_tensor want, own;
+    int asked, ready_after;
+} late;
+
+static bool late_ready(void *user)
+{
+    late *l = user;
+    return ++l->asked > l->ready_after;
+}
+
+static hone_status late_references(void *user, hn_diag *dg)
+{
+    late *l = user;
+    (void)dg;
+    if (l->want.data) {
+        l->b->want = l->want, l->b->own = l->own;
+        l->want.data = l->own.data = NULL;
+    }
+    return HONE_OK;
+}
+
+/* The search begins without references. A leader that breaks a bound when they come loses its lead, and what follows is judged. */
+static void with_late_references(hn_test *t, int ready_after, const char *route)
+{
+    static const hn_bound tight = { .norm = HN_NORM_LINF, .limit = 1e-5 };
+    bench b;
+    hn_diag dg = { 0 };
+    make(t, &b);
+    late l = { .b = &b, .want = b.want, .own = b.own, .ready_after = ready_after };
+    b.want.data = b.own.data = NULL;
+    b.o.standing = true;
+    b.o.strategy = "fast";
+    b.o.expression = "-math:winograd=* -region:chain=*";
+    b.o.bound = &tight;
+    b.o.n_bound = 1;
+    b.o.references = late_references;
+    b.o.references_ready = late_ready;
+    b.o.references_user = &l;
+    CHECK_OK(tune(t, &b, &dg), &dg);
+    CHECK(l.asked > 0 && !l.want.data);
+    CHECK_STR(b.r.route, route);
+    CHECK_STR(file_text(t, b.engine), route);
+    CHECK(b.r.trials.at[0].err >= 0);
+    bool inaccurate = false;
+    for (int i = 0; i < b.r.trials.n; i++)
+        inaccurate |= strstr(b.r.trials.at[i].route, "winograd") && b.r.trials.at[i].outcome == HN_OUT_INACCURATE;
+    CHECK(inaccurate);
+    clean(t, &b);
+}
+
+TEST(references_may_come_late)
+{
+    with_late_references(t, 0, "-region:chain=0"); /* before the first trial */
+    with_late_references(t, 2, "-region:chain=0"); /* before the second */
+    with_late_references(t, 1000000, ""); /* when all is tried: both changes led */
+}
+
 /* A gain of 2% shows between processes of which every other is 5% slower: both run both. */
 TEST(what_a_process_costs_cancels_on_a_gpu)
 {
