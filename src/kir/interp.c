@@ -1,5 +1,6 @@
 /* Runs programs one lane at a time, checking every access. Slow by design: tests compare compiled code
- * against it. */
+ * against it. What each instruction comes by holds no array and takes no local's address: under ASan such a frame costs more than
+ * the instruction. */
 #include "kir/kir_int.h"
 
 #include <inttypes.h>
@@ -42,13 +43,15 @@ typedef struct thread {
     int group;          /* of copies that begin now */
 } thread;
 
-static hone_status fault(const run *r, int at, int64_t buf, const char *what, int64_t offset)
+/* An access that is wrong: HONE_E_INTERNAL, and no place. */
+static void *fault(const run *r, int at, int64_t buf, const char *what, int64_t offset)
 {
     const hn_kins *x = &r->f->ins[at];
 
-    return HN_RAISE(r->dg, HONE_E_INTERNAL,
-                    "kernel \"%s\", %s %%%d: %s of buffer \"%s\" at byte %" PRId64 " of %" PRId64, r->f->name,
-                    hn_kop_name(x->op), at, what, r->f->names + r->f->buf[buf].name, offset, r->buf[buf].bytes);
+    (void)HN_RAISE(r->dg, HONE_E_INTERNAL,
+             "kernel \"%s\", %s %%%d: %s of buffer \"%s\" at byte %" PRId64 " of %" PRId64, r->f->name,
+             hn_kop_name(x->op), at, what, r->f->names + r->f->buf[buf].name, offset, r->buf[buf].bytes);
+    return NULL;
 }
 
 static uint64_t *lanes_of(const run *r, const thread *t, int32_t at)
@@ -57,30 +60,53 @@ static uint64_t *lanes_of(const run *r, const thread *t, int32_t at)
 }
 
 /* ---- memory ---- */
-/* n bytes that start `ahead` bytes behind element `index`. */
-static hone_status locate(const run *r, int at, int64_t buf, int64_t index, int64_t ahead, int64_t n, bool write,
-                          uint8_t **ret)
+/* n bytes that start `ahead` bytes behind element `index`; NULL after a fault. */
+static uint8_t *locate(const run *r, int at, int64_t buf, int64_t index, int64_t ahead, int64_t n, bool write)
 {
     const area *b = &r->buf[buf];
-    const int64_t each = hn_dtype_bits((hn_dtype)r->f->buf[buf].dtype) / 8;
-    int64_t first;
+    const int64_t each = hn_dtype_bits((hn_dtype)r->f->buf[buf].dtype) / 8, end = write ? b->bytes : b->readable;
+    const int64_t first = (int64_t)((uint64_t)index * (uint64_t)each + (uint64_t)ahead); /* may wrap: such an index is beyond the end */
 
-    if (__builtin_mul_overflow(index, each, &first) || __builtin_add_overflow(first, ahead, &first) ||
-        first < 0 || first > (write ? b->bytes : b->readable) - n)
+    if (index < -end || index > end || first < 0 || first > end - n)
         return fault(r, at, buf, write ? "write past the end" : "read past the end", first);
     if (write && !b->writable) return fault(r, at, buf, "write to a read-only part", first);
     if (b->written && write) memset(b->written + first, 1, (size_t)n);
     for (int64_t i = 0; b->written && !write && i < n; i++)
         if (!b->written[first + i]) return fault(r, at, buf, "read of bytes never written", first + i);
-    *ret = b->at + first;
-    return HONE_OK;
+    return b->at + first;
+}
+
+static uint64_t read_bytes(const uint8_t *p, int n)
+{
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+
+    switch (n) {
+    case 1: return *p;
+    case 2: return memcpy(&two, p, 2), two;
+    case 4: return memcpy(&four, p, 4), four;
+    default: return memcpy(&eight, p, 8), eight;
+    }
+}
+
+static void write_bytes(uint8_t *p, int n, uint64_t v)
+{
+    const uint16_t two = (uint16_t)v;
+    const uint32_t four = (uint32_t)v;
+
+    switch (n) {
+    case 1: *p = (uint8_t)v; break;
+    case 2: memcpy(p, &two, 2); break;
+    case 4: memcpy(p, &four, 4); break;
+    default: memcpy(p, &v, 8); break;
+    }
 }
 
 static uint64_t read_lane(const uint8_t *p, int storage)
 {
-    uint64_t v = 0;
+    const uint64_t v = read_bytes(p, hn_dtype_bits((hn_dtype)storage) / 8);
 
-    memcpy(&v, p, (size_t)hn_dtype_bits((hn_dtype)storage) / 8);
     if (storage == HN_F16 || storage == HN_BF16) return hn_f32_lane(hn_half_to_f32(storage, (uint16_t)v));
     if (storage == HN_BOOL) return v != 0;
     return storage == HN_F32 || storage == HN_F64 ? v : hn_klane_norm(storage, v);
@@ -88,15 +114,16 @@ static uint64_t read_lane(const uint8_t *p, int storage)
 
 static void write_lane(uint8_t *p, int storage, uint64_t v)
 {
-    if (storage == HN_F16 || storage == HN_BF16) v = hn_half_from_f32(storage, hn_lane_f32(v));
-    memcpy(p, &v, (size_t)hn_dtype_bits((hn_dtype)storage) / 8);
+    const bool half = storage == HN_F16 || storage == HN_BF16;
+
+    write_bytes(p, hn_dtype_bits((hn_dtype)storage) / 8, half ? hn_half_from_f32(storage, hn_lane_f32(v)) : v);
 }
 
-/* A buffer's own start counts as aligned: what it is bound to is the caller's affair. */
-static hone_status check_aligned(const run *r, int at, int64_t buf, const uint8_t *p, int64_t bytes)
+/* p, unless it is not aligned for so many bytes. A buffer's own start counts as aligned: what it is bound to is the caller's affair. */
+static uint8_t *aligned(const run *r, int at, int64_t buf, uint8_t *p, int64_t bytes)
 {
     const int64_t first = p - r->buf[buf].at;
-    return first % HN_MIN(bytes, 16) ? fault(r, at, buf, "access that is not aligned", first) : HONE_OK;
+    return first % HN_MIN(bytes, 16) ? fault(r, at, buf, "access that is not aligned", first) : p;
 }
 
 static int n_lanes(const run *r, const hn_kins *x)
@@ -106,26 +133,26 @@ static int n_lanes(const run *r, const hn_kins *x)
 
 /* Where a lane lies: a gather's anywhere, a load's behind the lane before it, in bytes, so that lanes may be
  * narrower or wider than the buffer's elements. Each lane's place is checked by itself. */
-static hone_status access_lane(run *r, thread *t, int at, int lane, bool write, uint64_t *v)
+static bool access_lane(const run *r, const thread *t, int at, int lane, bool write, uint64_t *v)
 {
     const hn_kins *x = &r->f->ins[at];
     const bool indexed = x->op == HN_KOP_GATHER || x->op == HN_KOP_SCATTER;
     const int own = r->f->buf[x->imm].dtype, value = write ? r->f->ins[x->a[1]].dtype : x->dtype;
     const int storage = x->flags & HN_KMEM_RAW ? value : own;
     const int64_t bytes = hn_dtype_bits((hn_dtype)storage) / 8;
-    const int64_t ahead = indexed ? 0 : lane * bytes;
-    uint8_t *p = NULL;
+    const int64_t index = (int64_t)lanes_of(r, t, x->a[0])[indexed ? lane : 0];
+    uint8_t *p = locate(r, at, x->imm, index, indexed ? 0 : lane * bytes, bytes, write);
 
-    HN_TRY(locate(r, at, x->imm, (int64_t)lanes_of(r, t, x->a[0])[indexed ? lane : 0], ahead, bytes, write, &p));
-    if (x->flags & HN_KMEM_ALIGNED && lane == 0) HN_TRY(check_aligned(r, at, x->imm, p, bytes * n_lanes(r, x)));
+    if (p && x->flags & HN_KMEM_ALIGNED && lane == 0) p = aligned(r, at, x->imm, p, bytes * n_lanes(r, x));
+    if (!p) return false;
     if (write)
         write_lane(p, storage, *v);
     else
         *v = read_lane(p, storage);
-    return HONE_OK;
+    return true;
 }
 
-static hone_status memory(run *r, thread *t, int at)
+static hone_status memory(const run *r, const thread *t, int at)
 {
     const hn_kins *x = &r->f->ins[at];
     const bool write = x->op == HN_KOP_STORE || x->op == HN_KOP_SCATTER;
@@ -138,7 +165,7 @@ static hone_status memory(run *r, thread *t, int at)
             if (!write) v[i] = 0;
             continue;
         }
-        HN_TRY(access_lane(r, t, at, i, write, &v[i]));
+        if (!access_lane(r, t, at, i, write, &v[i])) return HONE_E_INTERNAL;
     }
     return HONE_OK;
 }
@@ -150,15 +177,14 @@ static hone_status begin_copy(run *r, thread *t, int at)
     const hn_kins *x = &r->f->ins[at];
     const int64_t to = x->imm & 0xffffffff, from = x->imm >> 32;
     flight c = { .bytes = x->flags, .group = t->group };
-    uint8_t *src = NULL;
 
-    HN_TRY(locate(r, at, to, (int64_t)*lanes_of(r, t, x->a[0]), 0, c.bytes, true, &c.to));
-    HN_TRY(check_aligned(r, at, to, c.to, c.bytes));
+    c.to = locate(r, at, to, (int64_t)*lanes_of(r, t, x->a[0]), 0, c.bytes, true);
+    if (!c.to || !aligned(r, at, to, c.to, c.bytes)) return HONE_E_INTERNAL;
     c.written = r->buf[to].written + (c.to - r->buf[to].at);
     memset(c.written, 0, (size_t)c.bytes);
     if (x->a[2] < 0 || *lanes_of(r, t, x->a[2])) {
-        HN_TRY(locate(r, at, from, (int64_t)*lanes_of(r, t, x->a[1]), 0, c.bytes, false, &src));
-        HN_TRY(check_aligned(r, at, from, src, c.bytes));
+        uint8_t *src = locate(r, at, from, (int64_t)*lanes_of(r, t, x->a[1]), 0, c.bytes, false);
+        if (!src || !aligned(r, at, from, src, c.bytes)) return HONE_E_INTERNAL;
         c.from = src;
     }
     return hn_vec_push(r->tmp, &t->air, c) ? HONE_OK : HN_NOMEM(r->dg);
@@ -200,16 +226,13 @@ static void bitcast(const hn_kins *x, int from, const uint64_t *a, uint64_t *v)
     }
 }
 
-static uint64_t reduce(const hn_kins *x, int dtype, int lanes, const uint64_t *a)
+/* Of n lanes, `apart` from each other: halves are folded onto each other, so the last to meet are the even lanes' and the odd ones'. */
+static uint64_t reduce(int op, int dtype, int n, const uint64_t *a, int apart)
 {
     static const int as[] = { HN_KOP_ADD, HN_KOP_MIN, HN_KOP_MAX, HN_KOP_AND, HN_KOP_OR };
-    uint64_t v[HN_KIR_MAX_LANES];
 
-    memcpy(v, a, (size_t)lanes * sizeof(*v));
-    for (int half = lanes / 2; half >= 1; half /= 2)
-        for (int i = 0; i < half; i++)
-            v[i] = hn_klane_bin(as[x->op - HN_KOP_RADD], dtype, v[i], v[i + half]);
-    return v[0];
+    if (n == 1) return *a;
+    return hn_klane_bin(as[op - HN_KOP_RADD], dtype, reduce(op, dtype, n / 2, a, 2 * apart), reduce(op, dtype, n / 2, a + apart, 2 * apart));
 }
 
 static int64_t saturate16(int64_t v)
@@ -289,23 +312,22 @@ static uint64_t lane_value(const run *r, const hn_kins *x, int i, const uint64_t
     }
 }
 
+/* No operand's lanes are the result's. */
 static void compute(const run *r, const thread *t, int at)
 {
     const hn_kins *x = &r->f->ins[at];
-    const uint64_t *o[3];
-    uint64_t v[HN_KIR_MAX_LANES];
+    const uint64_t *a = x->a[0] >= 0 ? lanes_of(r, t, x->a[0]) : NULL, *p = x->a[1] >= 0 ? lanes_of(r, t, x->a[1]) : NULL;
+    const uint64_t *q = x->a[2] >= 0 ? lanes_of(r, t, x->a[2]) : NULL;
+    uint64_t *v = lanes_of(r, t, at);
 
-    for (int i = 0; i < 3; i++)
-        o[i] = x->a[i] >= 0 ? lanes_of(r, t, x->a[i]) : NULL;
     if (x->op == HN_KOP_BITCAST) {
-        bitcast(x, r->f->ins[x->a[0]].dtype, o[0], v);
+        bitcast(x, r->f->ins[x->a[0]].dtype, a, v);
     } else if (x->op >= HN_KOP_RADD && x->op <= HN_KOP_ROR) {
-        v[0] = reduce(x, x->dtype, r->f->ins[x->a[0]].lanes, o[0]);
+        *v = reduce(x->op, x->dtype, r->f->ins[x->a[0]].lanes, a, /* apart= */ 1);
     } else {
         for (int i = 0; i < x->lanes; i++)
-            v[i] = lane_value(r, x, i, o[0], o[1], o[2]);
+            v[i] = lane_value(r, x, i, a, p, q);
     }
-    memcpy(lanes_of(r, t, at), v, x->lanes * sizeof(*v));
 }
 
 /* ---- control ---- */
@@ -331,11 +353,9 @@ static void end_block(const run *r, thread *t)
     }
     if (x->op == HN_KOP_FOR) {
         const int64_t hi = x->flags == HN_KFOR_PARALLEL ? r->hi : (int64_t)*lanes_of(r, t, x->a[1]);
-        int64_t next;
-        if (!__builtin_add_overflow((int64_t)*lanes_of(r, t, head), (int64_t)*lanes_of(r, t, x->a[2]),
-                                    &next) &&
-            next < hi) {
-            *lanes_of(r, t, head) = (uint64_t)next;
+        const int64_t i = (int64_t)*lanes_of(r, t, head), by = (int64_t)*lanes_of(r, t, x->a[2]);
+        if (by > 0 && i < hi && (uint64_t)by < (uint64_t)hi - (uint64_t)i) {
+            *lanes_of(r, t, head) = (uint64_t)(i + by);
             t->pc = head + 1;
             return;
         }
@@ -566,9 +586,8 @@ static hone_status load_matrices(const run *r, thread *const *warp, int32_t at)
     for (int j = 0; j < x->lanes; j++) {
         const uint8_t *row[8] = { 0 };
         for (int i = 0; i < 8; i++) {
-            uint8_t *p = NULL;
-            HN_TRY(locate(r, at, x->imm, (int64_t)*lanes_of(r, warp[8 * j + i], x->a[0]), 0, 16, false, &p));
-            HN_TRY(check_aligned(r, at, x->imm, p, 16));
+            uint8_t *p = locate(r, at, x->imm, (int64_t)*lanes_of(r, warp[8 * j + i], x->a[0]), 0, 16, false);
+            if (!p || !aligned(r, at, x->imm, p, 16)) return HONE_E_INTERNAL;
             row[i] = p;
         }
         for (int i = 0; i < 32; i++)

@@ -41,9 +41,11 @@ static uint64_t int_mulhi(int dtype, uint64_t x, uint64_t y)
     __extension__ typedef __int128 wide;
     __extension__ typedef unsigned __int128 uwide;
     const int n = bits_of(dtype);
+    const bool sign = hn_dtype_is_signed((hn_dtype)dtype);
+    const uwide product = sign ? (uwide)(wide)(int64_t)x * (uwide)(wide)(int64_t)y : (uwide)x * y;
 
-    if (hn_dtype_is_signed((hn_dtype)dtype)) return (uint64_t)(((wide)(int64_t)x * (int64_t)y) >> n);
-    return (uint64_t)(((uwide)x * y) >> n);
+    if (n == 64) return (uint64_t)(product >> 64);
+    return sign ? (uint64_t)((int64_t)product >> n) : (uint64_t)product >> n; /* of at most 32 bits: 64 hold it */
 }
 
 static bool int_less(int dtype, uint64_t x, uint64_t y)

@@ -32,6 +32,8 @@ def findings(out):
 def verdict(judge):
     """A function as `judge` (of exit status, output and case), which calls that for the case's own outcome."""
     def judged(rc, out, name):
+        if "terminated before first instrumented API call" in out:
+            return "skip", "nothing of it runs on a GPU"
         found = findings(out)
         ours = [f"{what} in {kernel}" for kernel, what in found if OURS in kernel or not kernel]
         if ours:
