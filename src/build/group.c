@@ -119,7 +119,7 @@ static role role_of(const hn_node *n)
     if (hn_lower_is_pointwise(n)) return ROLE_POINTWISE;
     if (hn_lower_is_view(n)) return ROLE_VIEW;
     switch (n->op) {
-    case HN_OP_matmul: case HN_OP_matmul_int: case HN_OP_conv: case HN_OP_conv_int: case HN_OP_conv_transpose:
+    case HN_OP_matmul: case HN_OP_matmul_int: case HN_OP_matmul_f8: case HN_OP_conv: case HN_OP_conv_int: case HN_OP_conv_transpose:
     case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_lp_pool: case HN_OP_attention: case HN_OP_rotary:
         return ROLE_EPILOGUE;
     case HN_OP_reduce_sum: case HN_OP_reduce_prod: case HN_OP_reduce_max: case HN_OP_reduce_min:

@@ -35,6 +35,8 @@ typedef struct hn_libcall_matmul {
     int64_t bias_step; /* elements between the groups' biases */
     int64_t a_line, d_line;
     int64_t turns; /* rows of d so many apart begin at the same place of 16 bytes, and are a product of their own; 0: all are one */
+    uint32_t a_dtype, b_dtype; /* hn_dtype of a and b, floats of 8 bits; 0: as d's */
+    double scale;              /* of the sums, before bias and addend, as f32; 0: 1 */
 } hn_libcall_matmul;
 
 /** y = conv(x, w) over two spatial axes; every tensor by its extents [n c h w], [m c/g r s] and its strides in elements. */
@@ -54,7 +56,7 @@ typedef struct hn_libcall {
     uint32_t kind, library;
     uint32_t version; /* of the library that `algo` is for; 0: none is chosen yet */
     uint32_t rank;    /* place of the algorithm among those that the library proposes, best first */
-    uint32_t dtype;   /* hn_dtype of every tensor; sums are f32 */
+    uint32_t dtype;   /* hn_dtype of every tensor that the work does not give another; sums are f32 */
     uint32_t flags;
     uint32_t n_buf;
     uint32_t n_algo; /* bytes of algo */

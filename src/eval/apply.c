@@ -233,6 +233,7 @@ static bool is_rounded(const hn_run *r, const hn_call *c, hn_dtype out)
 {
     if (r->opts->mode == HN_EVAL_OWN || !hn_dtype_is_float(out)) return true;
     if (c->op->id == HN_OP_cast || c->op->id == HN_OP_quantize) return true;
+    if (c->op->id == HN_OP_matmul_f8) return false; /* its operands are numbers of the result's dtype, stored as bytes */
     for (int i = 0; i < c->n_in; i++)
         if (hn_dtype_is_float(c->in[i].dtype)) return c->in[i].dtype != out;
     return false;

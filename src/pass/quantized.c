@@ -1,13 +1,18 @@
 /**
- * Multiply quantised operands as the integers they are.
+ * Multiply quantised operands as the bytes they are.
  *
  *     y = conv(dequantize(x, s, z), dequantize(w, t, u), c)    =>   a = conv_int(x, w, z, u)     y = cast(a) * (s*t) + c
  *     y = matmul(dequantize(x, s, z), dequantize(w, t, u))     =>   a = matmul_int(x, w, z, u)   y = cast(a) * (s*t)
+ *     y = matmul(dequantize(x, s), dequantize(w, t))               =>   y = matmul_f8(x, w) {a_scale=s, b_scale=t}
  *
- * Fires for bytes: w, t, u, s and z constant, s and z one for all of x, t and u one for all of w or one an output channel.
+ * Fires for integers: w, t, u, s and z constant, s and z one for all of x, t and u one for all of w or one an output channel.
+ * For floats: w, s and t constant, s and t one for all of a tensor, and only where a tactic takes the product: few targets have one, and
+ * elsewhere the model stays as it is. The weights may come through a transpose of their own.
  * Not exact: products add up exactly and are scaled once, where the model rounds operands and sums.
  */
 #include "pass/pass_int.h"
+
+#include <math.h>
 
 /* A dequantised tensor: bytes, scale, zero point or NULL. */
 typedef struct quantised {
@@ -28,10 +33,16 @@ static bool all_zero(const hn_value *z)
     return true;
 }
 
-static bool quantised_of(const hn_value *v, const hn_graph *g, quantised *ret)
+static const hn_node *dequantizer(const hn_value *v, const hn_graph *g)
 {
     const hn_node *n = hn_producer(v);
-    if (!n || n->graph != g || n->op != HN_OP_dequantize || hn_attr_i(n, "block") || v->type.dtype != HN_F32) return false;
+    return n && n->graph == g && n->op == HN_OP_dequantize && !hn_attr_i(n, "block") ? n : NULL;
+}
+
+static bool quantised_of(const hn_value *v, const hn_graph *g, quantised *ret)
+{
+    const hn_node *n = dequantizer(v, g);
+    if (!n || v->type.dtype != HN_F32) return false;
     *ret = (quantised){ .q = hn_in(n, 0), .scale = hn_in(n, 1), .zero = hn_in(n, 2), .axis = -1 };
     if (!is_byte(ret->q->type.dtype) || !hn_is_const(ret->scale) || ret->scale->type.dtype != HN_F32) return false;
     if (ret->zero && !hn_is_const(ret->zero)) return false;
@@ -91,11 +102,49 @@ static hn_value *multiplied(hn_builder *b, const hn_node *n, const quantised *x,
     return scaled(b, a ? a->out[0] : NULL, x->scale, w->scale, n->out[0]->type.rank - 1);
 }
 
+/* ---- floats of 8 bits ---- */
+/* Of one scale for all, and no zero point but 0, which is there to name the dtype. */
+static hn_value *scaled_f8(const hn_value *v, const hn_graph *g, double *ret_scale)
+{
+    const hn_node *n = dequantizer(v, g);
+    hn_value *q = n ? hn_in(n, 0) : NULL, *zero = n ? hn_in(n, 2) : NULL;
+    if (!q || (q->type.dtype != HN_F8E4M3FN && q->type.dtype != HN_F8E5M2)) return NULL;
+    if (zero && !(hn_is_const(zero) && all_zero(zero))) return NULL;
+    return hn_const_scalar(hn_in(n, 1), ret_scale) ? q : NULL;
+}
+
+/* The matrix that v is the transpose of, if it is one. */
+static const hn_value *turned_matrix(const hn_value *v, const hn_graph *g)
+{
+    const hn_node *n = hn_producer(v);
+    int rank;
+    if (!n || n->graph != g || n->op != HN_OP_transpose || v->type.rank != 2) return NULL;
+    return hn_attr_is(n, "perm", &rank)[0] == 1 ? hn_in(n, 0) : NULL;
+}
+
+static bool multiply_f8(hn_builder *b, hn_node *n, hn_pass_ctx *c)
+{
+    double s, t;
+    if (!c->keep || n->op != HN_OP_matmul || hn_attr_i(n, "trans_a") || hn_in(n, 1)->type.rank != 2) return false;
+    const hn_value *turned = turned_matrix(hn_in(n, 1), n->graph);
+    hn_value *in[] = { scaled_f8(hn_in(n, 0), n->graph, &s), scaled_f8(turned ? turned : hn_in(n, 1), n->graph, &t) };
+    if (!in[0] || !in[1] || !hn_is_const(in[1]) || !isnormal((float)(s * t))) return false;
+    const int64_t trans_b = (hn_attr_i(n, "trans_b") != 0) ^ (turned != NULL);
+    const hn_node *y = hn_build(b, HN_OP_matmul_f8, 2, in,
+                                HN_ATTRS_ARG(HN_A_F("a_scale", s), HN_A_F("b_scale", t), HN_A_T("to", n->out[0]->type.dtype),
+                                             HN_A_I("trans_b", trans_b)),
+                                1);
+    if (!y || !c->keep(c->keep_user, y) || !hn_pass_knob(c, HN_KNOB_pass_quantized, n)) return false;
+    hn_replace(b, n->out[0], y->out[0]);
+    return true;
+}
+
 static bool visit(hn_builder *b, hn_node *n, hn_pass_ctx *c)
 {
     quantised x, w;
     const bool conv = n->op == HN_OP_conv;
     if (!conv && (n->op != HN_OP_matmul || hn_attr_i(n, "trans_a") || hn_in(n, 1)->type.rank != 2)) return false;
+    if (n->out[0]->n_uses && multiply_f8(b, n, c)) return true;
     if (!n->out[0]->n_uses || !quantised_of(hn_in(n, 0), n->graph, &x) || !quantised_of(hn_in(n, 1), n->graph, &w)) return false;
     const int channels = conv || hn_attr_i(n, "trans_b") ? 0 : 1;
     if (!hn_is_const(w.q) || x.axis >= 0 || (w.axis >= 0 && w.axis != channels) || !sums_fit(n)) return false;

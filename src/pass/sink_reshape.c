@@ -15,7 +15,7 @@ static bool lets_follow(const hn_value *x)
     if (!p || !hn_has_one_use(x)) return false;
     if (hn_op_of(p)->traits & (HN_TRAIT_POINTWISE | HN_TRAIT_REDUCE)) return true;
     switch (p->op) {
-    case HN_OP_matmul: case HN_OP_matmul_int: case HN_OP_conv: case HN_OP_conv_int: case HN_OP_conv_transpose:
+    case HN_OP_matmul: case HN_OP_matmul_int: case HN_OP_matmul_f8: case HN_OP_conv: case HN_OP_conv_int: case HN_OP_conv_transpose:
     case HN_OP_max_pool: case HN_OP_avg_pool: case HN_OP_attention: return true;
     default: return false;
     }

@@ -75,7 +75,11 @@ static bool meets_another(const hn_value *v, const hn_node *t, int depth)
 
 static bool is_contraction(const hn_node *p)
 {
-    return p && (p->op == HN_OP_conv || p->op == HN_OP_matmul || p->op == HN_OP_conv_transpose || p->op == HN_OP_matmul_int);
+    if (!p) return false;
+    switch (p->op) {
+    case HN_OP_matmul: case HN_OP_matmul_int: case HN_OP_matmul_f8: case HN_OP_conv: case HN_OP_conv_transpose: return true;
+    default: return false;
+    }
 }
 
 /* A contraction's result, perhaps in another shape, or what pointwise work with constants makes of it: one kernel yields it. */

@@ -320,6 +320,13 @@ TEST(lib_damaged_calls_are_refused)
     s.c.u.matmul.n = INT64_MAX; /* odd, and no line of it has a size */
     CHECK(load(&s, &dg) == HONE_E_FORMAT);
     s = product_call();
+    s.c.u.matmul = (hn_libcall_matmul){ .m = 8, .n = 16, .k = 16, .groups = 1, .trans_b = 1, .a_dtype = HN_F8E4M3FN, .b_dtype = HN_F8E5M2, .scale = 2 };
+    CHECK_OK(load(&s, &dg), &dg);
+    s.c.u.matmul.b_dtype = 0; /* one operand of f8, another of what the result is */
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s.c.u.matmul.b_dtype = HN_I8;
+    CHECK(load(&s, &dg) == HONE_E_FORMAT);
+    s = product_call();
     s.h.bytes = 40;
     CHECK(load(&s, &dg) == HONE_E_FORMAT);
     s = product_call();

@@ -20,7 +20,7 @@ int sim_refuse(int result);
 sim_counts *sim_counted(void);
 
 /** Types of elements; values of cudaDataType. */
-enum { SIM_F32 = 0, SIM_F16 = 2, SIM_BF16 = 14 };
+enum { SIM_F32 = 0, SIM_F16 = 2, SIM_BF16 = 14, SIM_E4M3 = 28, SIM_E5M2 = 29 };
 float sim_get(const uint8_t *at, int type, int64_t i);
 void sim_set(uint8_t *at, int type, int64_t i, float f);
 /** Half up, as matrix units' operands are rounded: 11 significant bits. */

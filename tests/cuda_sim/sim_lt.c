@@ -141,14 +141,37 @@ static uint64_t columns_of(const layout *l, int trans)
     return trans ? l->rows : l->columns;
 }
 
+static int is_f8(int type)
+{
+    return type == SIM_E4M3 || type == SIM_E5M2;
+}
+
+/* Both k innermost, lines of whole 16 bytes, one of them of E4M3; a bias beside f32 is of bf16. */
+static int check_f8(const desc *d, const layout *a, const layout *b, const layout *y)
+{
+    const int line = y->type == F32 ? 4 : 8;
+
+    if (!is_f8(b->type) || (a->type == SIM_E5M2 && b->type == SIM_E5M2) || is_f8(y->type)) return UNSUPPORTED;
+    if (!d->trans_a || d->trans_b || d->compute != 68) return UNSUPPORTED;
+    if (a->rows % 16 || a->ld % 16 || b->ld % 16 || y->rows % line || y->ld % line) return UNSUPPORTED;
+    return (d->epilogue & 4) && d->bias_type != (y->type == F32 ? SIM_BF16 : y->type) ? UNSUPPORTED : OK;
+}
+
+static int check_types(const desc *d, const layout *a, const layout *b, const layout *c, const layout *y)
+{
+    if (d->scale != F32 || c->type != y->type) return UNSUPPORTED;
+    if (is_f8(a->type)) return check_f8(d, a, b, y);
+    return (d->compute != 68 && (d->compute != TF32 || a->type != F32)) || a->type != b->type || a->type != y->type ? UNSUPPORTED : OK;
+}
+
 static int check_shapes(const desc *d, const layout *a, const layout *b, const layout *c, const layout *y)
 {
     if (rows_of(a, d->trans_a) != y->rows || columns_of(b, d->trans_b) != y->columns) return INVALID;
     if (columns_of(a, d->trans_a) != rows_of(b, d->trans_b) || c->rows != y->rows || c->columns != y->columns) return INVALID;
     if (a->groups != y->groups || b->groups != y->groups) return INVALID;
-    if ((d->compute != 68 && (d->compute != TF32 || a->type != F32)) || d->scale != F32 || a->type != b->type || a->type != y->type) return UNSUPPORTED;
+    if (check_types(d, a, b, c, y) != OK) return UNSUPPORTED;
     if (d->epilogue != 1 && (d->epilogue & ~38u || (d->epilogue & 34) == 34)) return UNSUPPORTED;
-    return (d->epilogue & 4) && (!d->bias || d->bias_type != y->type) ? INVALID : OK;
+    return (d->epilogue & 4) && (!d->bias || (d->bias_type != y->type && !is_f8(a->type))) ? INVALID : OK;
 }
 
 static proposal propose(int i, uint32_t align)

@@ -51,6 +51,19 @@ TEST(quantize_by_hand)
            "const y i8[1] = {2}");
 }
 
+TEST(matmul_f8_expands)
+{
+    static const char *const to[] = { "f32", "f16", "bf16" };
+    char text[256];
+
+    for (int i = 0; i < HN_COUNT(to); i++) {
+        snprintf(text, sizeof(text), "in a f8e4m3fn[3,17]  in b f8e4m3fn[17,5]  y = matmul_f8(a, b) {to=%s, a_scale=0.3, b_scale=0.7}  out y", to[i]);
+        EXPANDS(text, "", E_AS_IS | E_HOSTILE);
+        snprintf(text, sizeof(text), "sym n  in a f8e5m2[2,n,6]  in b f8e4m3fn[4,6]  y = matmul_f8(a, b) {to=%s, b_scale=0.001, trans_b=1}  out y", to[i]);
+        EXPANDS(text, "n=3", E_AS_IS | E_HOSTILE);
+    }
+}
+
 TEST(dequantize_expands)
 {
     static const char *const from[] = { "u8", "i8", "u16",      "i16",    "i32",   "i4",

@@ -53,6 +53,27 @@ TEST(matmul_int_zero_points)
     REFUSES("in a f32[2,3]  in b u8[3,2]  y = matmul_int(a, b)  out y", "i8 or u8");
 }
 
+/* 448, the smallest numbers of either kind, zeros, NaN; sums above what f16 holds before they are scaled. */
+TEST(matmul_f8_values)
+{
+    EXPECT("const a f8e4m3fn[2,3] = {1, 2, 3, -4, 5, 6}  const b f8e4m3fn[3,2] = {1, 2, 3, 4, 5, 6}"
+           "  y = matmul_f8(a, b) {a_scale=0.5, b_scale=4, to=f32}  z = matmul_f8(a, b) {to=f16, trans_b=0}  out y  out z",
+           "const y f32[2,2] = {44, 56, 82, 96}  const z f16[2,2] = {22, 28, 41, 48}");
+    EXPECT("const a f8e4m3fn[1,1,2] = {448, 448}  const b f8e4m3fn[2,2] = {448, 448, 0.001953125, -0.0}"
+           "  y = matmul_f8(a, b) {a_scale=0.0078125, b_scale=0.0078125, to=f16, trans_b=1}  out y",
+           "const y f16[1,1,2] = {24.5, 0.000053405761718750}");
+    EXPECT("const a f8e5m2[2,1] = {0.0000152587890625, 57344}  const b f8e4m3fn[1,3] = {0, nan, -2}"
+           "  y = matmul_f8(a, b) {to=f32}  out y",
+           "const y f32[2,3] = {0, nan, -0.000030517578125, 0, nan, -114688}");
+    EXPECT("const a f8e4m3fn[2,0] = {}  const b f8e4m3fn[0,1] = {}  y = matmul_f8(a, b) {to=bf16}  out y", "const y bf16[2,1] = {0, 0}");
+    EXPECT("const a f8e4m3fn[0,2] = {}  const b f8e4m3fn[2,0] = {}  y = matmul_f8(a, b) {to=f32}  out y", "const y f32[0,0] = {}");
+    INFERS("in a f8e4m3fn[b,m,k]  in w f8e5m2[n,k]  y = matmul_f8(a, w) {to=bf16, trans_b=1}  out y", "bf16[b,m,n]");
+    REFUSES("in a f8e4m3fn[2,3]  in b f8e4m3fn[2,3]  y = matmul_f8(a, b) {to=f32}  out y", "the contracted axes");
+    REFUSES("in a f8e4m3fn[2,3]  in b f8e4m3fnuz[3,2]  y = matmul_f8(a, b) {to=f32}  out y", "f8e5m2 is needed");
+    REFUSES("in a f8e4m3fn[2,3]  in b f8e4m3fn[4,3,2]  y = matmul_f8(a, b) {to=f32}  out y", "rank");
+    REFUSES("in a f8e4m3fn[2,3]  in b f8e4m3fn[3,2]  y = matmul_f8(a, b) {to=i32}  out y", "not defined");
+}
+
 TEST(conv_values)
 {
     EXPECT("const x f32[1,1,3,3] = {1, 2, 3, 4, 5, 6, 7, 8, 9}  const w f32[1,1,2,2] = {1, 0, 0, 1}  const b "

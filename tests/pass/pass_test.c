@@ -64,7 +64,7 @@ static void same_numbers(hn_test *t, const hn_graph *a, const hn_graph *b, uint6
     for (int i = 0; i < 8; i++) hn_tensor_done(&in[i]), hn_tensor_done(&x[i]), hn_tensor_done(&y[i]);
 }
 
-int hn_test_fires(hn_test *t, const char *pass, const char *text, hn_graph **ret)
+static int fires(hn_test *t, const char *pass, const char *text, bool (*keep)(void *user, const hn_node *n), hn_graph **ret)
 {
     const hn_pipeline_step step[] = { { pass, 0 }, { "fold_constants", 0 }, { "fold_identity", 0 }, { NULL, 0 } };
     const hn_pipeline p = { "test", step, 8 };
@@ -73,7 +73,8 @@ int hn_test_fires(hn_test *t, const char *pass, const char *text, hn_graph **ret
     hn_pass_stat stat[4];
     int n = 4, fired = 0;
     *ret = hn_test_graph(t, text);
-    hn_pass_ctx c = { .knobs = hn_knobs_new(t->arena, NULL), .scratch = hn_arena_create(), .allow_inexact = true };
+    hn_pass_ctx c = { .knobs = hn_knobs_new(t->arena, NULL), .scratch = hn_arena_create(), .allow_inexact = true,
+                      .keep = keep };
     CHECK_OK(hn_pipeline_run(*ret, &p, &c, &debug, stat, &n, &dg), &dg);
     hn_arena_destroy(c.scratch);
     for (int i = 0; i < n; i++)
@@ -81,10 +82,29 @@ int hn_test_fires(hn_test *t, const char *pass, const char *text, hn_graph **ret
     return fired;
 }
 
+int hn_test_fires(hn_test *t, const char *pass, const char *text, hn_graph **ret)
+{
+    return fires(t, pass, text, /* keep= */ NULL, ret);
+}
+
 int hn_test_pass(hn_test *t, const char *pass, const char *text, hn_graph **ret)
 {
     const hn_graph *before = hn_test_graph(t, text);
     const int fired = hn_test_fires(t, pass, text, ret);
+    for (uint64_t seed = 0; seed < 8; seed++) same_numbers(t, before, *ret, seed);
+    return fired;
+}
+
+static bool keep_all(void *user, const hn_node *n)
+{
+    (void)user, (void)n;
+    return true;
+}
+
+int hn_test_pass_keeping(hn_test *t, const char *pass, const char *text, hn_graph **ret)
+{
+    const hn_graph *before = hn_test_graph(t, text);
+    const int fired = fires(t, pass, text, keep_all, ret);
     for (uint64_t seed = 0; seed < 8; seed++) same_numbers(t, before, *ret, seed);
     return fired;
 }

@@ -14,6 +14,8 @@ int hn_test_fires(hn_test *t, const char *pass, const char *text, hn_graph **ret
  * inputs with infinities and NaN, and compare (relative difference 1e-6 of double results). Yields how often it fired.
  */
 int hn_test_pass(hn_test *t, const char *pass, const char *text, hn_graph **ret);
+/** hn_test_pass for a target that has a tactic for every composite. */
+int hn_test_pass_keeping(hn_test *t, const char *pass, const char *text, hn_graph **ret);
 /** hn_test_pass on each text; fails where the pass fires. */
 void hn_test_none_fires(hn_test *t, const char *pass, const char *const *text, int n);
 int hn_test_count_ops(const hn_graph *g, hn_op op);

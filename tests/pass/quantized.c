@@ -54,6 +54,49 @@ TEST(quantized_does_not_fire)
     for (int i = 0; i < HN_COUNT(text); i++) CHECK_EQ(hn_test_pass(t, "quantized", text[i], &g), 0);
 }
 
+#define F8_ROWS(dtype, f8) "in f " dtype "[3,5,4]  const s " dtype "[1] = {0.25}  const z " f8 "[1] = {0}\n" \
+                           "x = quantize(f, s, z) {to=" f8 "}  d = dequantize(x, s, z)\n"
+#define F8_WEIGHTS "const w f8e4m3fn[4,2] = {1,-2,448,4,nan,-0.001953125,7,-0.0}  const t f16[] = {0.5}\ne = dequantize(w, t)\n"
+#define F8_TURNED "const w f8e5m2[2,4] = {1,2,57344,4,5,inf,7,8}  const t f32[] = {0.125}\ne = dequantize(w, t)\n"
+
+TEST(quantized_products_of_floats)
+{
+    static const char *const text[] = {
+        F8_ROWS("f16", "f8e4m3fn") F8_WEIGHTS "y = matmul(d, e)\nout y",
+        F8_ROWS("f32", "f8e4m3fn") F8_TURNED "y = matmul(d, e) {trans_b=1}\nout y",
+        F8_ROWS("f32", "f8e5m2") F8_TURNED "v = transpose(e) {perm=[1,0]}\ny = matmul(d, v)\nout y",
+    };
+    hn_graph *g;
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        hn_test_note("case %d", i);
+        CHECK_EQ(hn_test_pass(t, "quantized", text[i], &g), 0); /* no tactic takes it */
+        CHECK_EQ(hn_test_count_ops(g, HN_OP_matmul_f8), 0);
+        CHECK_EQ(hn_test_pass_keeping(t, "quantized", text[i], &g), 1);
+        CHECK_EQ(hn_test_count_ops(g, HN_OP_matmul_f8), 1);
+        CHECK_EQ(hn_test_count_ops(g, HN_OP_matmul), 0);
+    }
+}
+
+TEST(quantized_floats_do_not_fire)
+{
+    static const char *const text[] = {
+        F8_ROWS("f16", "f8e4m3fn") "in w f8e4m3fn[4,2]  const t f16[] = {0.5}\ne = dequantize(w, t)\ny = matmul(d, e)\nout y", /* computed */
+        F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fn[4,2]  const t f16[2] = {0.5,2}\ne = dequantize(w, t) {axis=1}\ny = matmul(d, e)\nout y",
+        F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fn[4,2]  in t f16[]\ne = dequantize(w, t)\ny = matmul(d, e)\nout y",
+        F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fn[4,2]  const t f16[] = {0}\ne = dequantize(w, t)\ny = matmul(d, e)\nout y",
+        F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fn[4,2]  const t f16[] = {1}  const u f8e4m3fn[] = {1}\n"
+                                   "e = dequantize(w, t, u)\ny = matmul(d, e)\nout y",
+        F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fnuz[4,2]  const t f16[] = {1}\ne = dequantize(w, t)\ny = matmul(d, e)\nout y",
+        F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fn[3,4,2]  const t f16[] = {1}\ne = dequantize(w, t)\ny = matmul(d, e)\nout y",
+        "in d f16[3,4]\n" F8_WEIGHTS "y = matmul(d, e)\nout y",
+    };
+    hn_graph *g;
+    for (int i = 0; i < HN_COUNT(text); i++) {
+        hn_test_note("case %d", i);
+        CHECK_EQ(hn_test_pass_keeping(t, "quantized", text[i], &g), 0);
+    }
+}
+
 TEST(drop_requantize_fires)
 {
     static const char *const text[] = {

@@ -110,11 +110,18 @@ static bool can_turn(const hn_libcall *c)
     return m->n >= 2 * whole && m->n <= INT64_MAX / whole && m->k <= INT64_MAX / m->n;
 }
 
+static bool is_f8(uint32_t dtype)
+{
+    return dtype == HN_F8E4M3FN || dtype == HN_F8E5M2;
+}
+
 static hone_status check_call(const hn_libcall *c, hn_diag *dg)
 {
     const hn_libcall_matmul *m = &c->u.matmul;
     if (c->kind != HN_CALL_MATMUL || m->groups < 1 || m->groups > INT32_MAX)
         return HN_RAISE(dg, HONE_E_FORMAT, "cuBLASLt computes products alone");
+    if ((m->a_dtype || m->b_dtype) && (!is_f8(m->a_dtype) || !is_f8(m->b_dtype) || m->turns))
+        return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call: a product of dtypes %u and %u", m->a_dtype, m->b_dtype);
     if (!m->turns || can_turn(c)) return HONE_OK;
     return HN_RAISE(dg, HONE_E_FORMAT, "damaged library call: %lld rows of %lld columns in %lld turns", (long long)m->m,
                     (long long)m->n, (long long)m->turns);
@@ -128,17 +135,30 @@ static hone_status check_status(int r, const char *doing, hn_diag *dg)
 
 static int type_of(uint32_t dtype)
 {
-    return dtype == HN_F16 ? LT_R_16F : dtype == HN_BF16 ? LT_R_16BF : LT_R_32F;
+    switch (dtype) {
+    case HN_F16: return LT_R_16F;
+    case HN_BF16: return LT_R_16BF;
+    case HN_F8E4M3FN: return LT_R_8F_E4M3;
+    case HN_F8E5M2: return LT_R_8F_E5M2;
+    default: return LT_R_32F;
+    }
 }
 
-/* A row-major matrix of rows x columns is the library's columns x rows. */
-static hone_status layout(lt_layout **ret, const hn_libcall *c, int32_t groups, int64_t rows, int64_t columns, int64_t line, int64_t step,
-                          hn_diag *dg)
+/* A row-major matrix of rows x columns, each so many elements behind the one before. */
+typedef struct matrix {
+    uint32_t dtype;
+    int64_t rows, columns, line, step; /* step: to the next group's */
+} matrix;
+
+/* It is the library's columns x rows. */
+static hone_status layout(lt_layout **ret, matrix x, int64_t groups, hn_diag *dg)
 {
-    HN_TRY(check_status(lt.layout_create(ret, type_of(c->dtype), (uint64_t)columns, (uint64_t)rows, line ? line : columns), "describing an operand", dg));
-    if (groups == 1) return HONE_OK;
-    HN_TRY(check_status(lt.layout_set(*ret, LT_LAYOUT_GROUPS, &groups, sizeof(groups)), "describing a batch", dg));
-    return check_status(lt.layout_set(*ret, LT_LAYOUT_STEP, &step, sizeof(step)), "describing a batch", dg);
+    const int32_t g = (int32_t)groups;
+    const int64_t line = x.line ? x.line : x.columns;
+    HN_TRY(check_status(lt.layout_create(ret, type_of(x.dtype), (uint64_t)x.columns, (uint64_t)x.rows, line), "describing an operand", dg));
+    if (g == 1) return HONE_OK;
+    HN_TRY(check_status(lt.layout_set(*ret, LT_LAYOUT_GROUPS, &g, sizeof(g)), "describing a batch", dg));
+    return check_status(lt.layout_set(*ret, LT_LAYOUT_STEP, &x.step, sizeof(x.step)), "describing a batch", dg);
 }
 
 static hone_status set_desc(product *p, int attribute, const void *v, size_t n, hn_diag *dg)
@@ -155,10 +175,13 @@ static uint32_t epilogue_of(const hn_libcall *c)
 
 static hone_status describe_layouts(const hn_libcall *c, const hn_libcall_matmul *m, product *p, hn_diag *dg)
 {
-    const int32_t g = (int32_t)m->groups;
-    HN_TRY(layout(&p->a, c, g, m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n, m->b_line, m->b_step, dg));
-    HN_TRY(layout(&p->b, c, g, m->trans_a ? m->k : m->m, m->trans_a ? m->m : m->k, m->a_line, m->a_step, dg));
-    return layout(&p->y, c, g, m->m, m->n, m->d_line, m->d_step, dg);
+    const matrix a = { m->a_dtype ? m->a_dtype : c->dtype, m->trans_a ? m->k : m->m, m->trans_a ? m->m : m->k, m->a_line, m->a_step };
+    const matrix b = { m->b_dtype ? m->b_dtype : c->dtype, m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n, m->b_line, m->b_step };
+    const matrix d = { c->dtype, m->m, m->n, m->d_line, m->d_step };
+
+    HN_TRY(layout(&p->a, b, m->groups, dg));
+    HN_TRY(layout(&p->b, a, m->groups, dg));
+    return layout(&p->y, d, m->groups, dg);
 }
 
 static hone_status describe(const hn_libcall *c, const hn_libcall_matmul *m, product *p, hn_diag *dg)
@@ -297,10 +320,10 @@ typedef struct operands {
 
 static hone_status multiply(const product *p, const hn_libcall *c, operands o, void *const *buf, cu_stream *s, hn_diag *dg)
 {
-    const float one = 1, zero = 0;
+    const float one = 1, zero = 0, scale = c->u.matmul.scale != 0 ? (float)c->u.matmul.scale : 1;
     const uintptr_t low = HN_CALL_WORKSPACE_ALIGN - 1;
     void *const workspace = (void *)(((uintptr_t)buf[c->n_buf - 1] + low) & ~low);
-    const int r = lt.multiply(lt.handle, p->desc, &one, o.b, p->a, o.a, p->b, o.addend ? &one : &zero, o.addend ? o.addend : o.y, p->y, o.y, p->y,
+    const int r = lt.multiply(lt.handle, p->desc, &scale, o.b, p->a, o.a, p->b, o.addend ? &one : &zero, o.addend ? o.addend : o.y, p->y, o.y, p->y,
                               &p->algo, workspace, (size_t)c->workspace_bytes, s);
     if (r == 0) return HONE_OK;
     const hn_libcall_matmul *m = &c->u.matmul;

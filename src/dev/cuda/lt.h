@@ -27,6 +27,8 @@ enum {
     LT_R_32F = 0, /* cudaDataType */
     LT_R_16F = 2,
     LT_R_16BF = 14,
+    LT_R_8F_E4M3 = 28,
+    LT_R_8F_E5M2 = 29,
     LT_COMPUTE_32F = 68,
     LT_COMPUTE_32F_TF32 = 77,
     LT_DESC_TRANS_A = 3, /* cublasLtMatmulDescAttributes_t */

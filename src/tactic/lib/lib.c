@@ -266,7 +266,11 @@ hn_fit hn_lib_fit_tf32(const hn_region *r, hn_fit fit)
 static hn_lib_product product_of(const hn_region *r, const int64_t *p)
 {
     const hn_lib_lines lines = (hn_lib_lines)p[HN_LIB_LINES];
-    return r->root->op == HN_OP_conv ? hn_lib_conv_product(r, lines) : hn_lib_gemm_product(r, lines);
+    switch (r->root->op) {
+    case HN_OP_conv: return hn_lib_conv_product(r, lines);
+    case HN_OP_matmul_f8: return hn_lib_f8_product(r);
+    default: return hn_lib_gemm_product(r, lines);
+    }
 }
 
 void hn_lib_product_space(const hn_region *r, const hn_target *t, hn_space *ret)
@@ -359,11 +363,12 @@ static double product_cost(const hn_region *r, const hn_target *t, const int64_t
     return call * (1 + 0.1 * (double)p[HN_LIB_ALGO]) + rest;
 }
 
-static const double plain_speed = 0.8, tf32_speed = 5, half_speed = 10; /* times the f32 rate */
+static const double plain_speed = 0.8, tf32_speed = 5, half_speed = 10, f8_speed = 18; /* times the f32 rate */
 
 double hn_lib_product_cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
-    return product_cost(r, t, p, r->root->out[0]->type.dtype == HN_F32 ? plain_speed : half_speed);
+    const double speed = r->root->op == HN_OP_matmul_f8 ? f8_speed : r->root->out[0]->type.dtype == HN_F32 ? plain_speed : half_speed;
+    return product_cost(r, t, p, speed);
 }
 
 double hn_lib_product_cost_tf32(const hn_region *r, const hn_target *t, const int64_t *p)

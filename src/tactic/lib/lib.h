@@ -59,6 +59,8 @@ hn_fit hn_lib_fit_tf32(const hn_region *r, hn_fit fit);
 /** What the call for a matmul, or a convolution of one tap, multiplies and fuses; as they are where lines cannot be as asked. */
 hn_lib_product hn_lib_gemm_product(const hn_region *r, hn_lib_lines lines);
 hn_lib_product hn_lib_conv_product(const hn_region *r, hn_lib_lines lines);
+/** What the call for a matmul_f8 multiplies and fuses. */
+hn_lib_product hn_lib_f8_product(const hn_region *r);
 /** Elements of the result in 16 bytes. */
 int64_t hn_lib_line_elems(const hn_region *r);
 /** A constant matrix, which can be stored otherwise when building. */
