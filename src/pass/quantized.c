@@ -122,10 +122,16 @@ static const hn_value *turned_matrix(const hn_value *v, const hn_graph *g)
     return hn_attr_is(n, "perm", &rank)[0] == 1 ? hn_in(n, 0) : NULL;
 }
 
+static bool sums_as(hn_dtype t)
+{
+    return t == HN_F16 || t == HN_BF16 || t == HN_F32;
+}
+
 static bool multiply_f8(hn_builder *b, hn_node *n, hn_pass_ctx *c)
 {
     double s, t;
     if (!c->keep || n->op != HN_OP_matmul || hn_attr_i(n, "trans_a") || hn_in(n, 1)->type.rank != 2) return false;
+    if (!sums_as(n->out[0]->type.dtype)) return false;
     const hn_value *turned = turned_matrix(hn_in(n, 1), n->graph);
     hn_value *in[] = { scaled_f8(hn_in(n, 0), n->graph, &s), scaled_f8(turned ? turned : hn_in(n, 1), n->graph, &t) };
     if (!in[0] || !in[1] || !hn_is_const(in[1]) || !isnormal((float)(s * t))) return false;

@@ -88,6 +88,7 @@ TEST(quantized_floats_do_not_fire)
                                    "e = dequantize(w, t, u)\ny = matmul(d, e)\nout y",
         F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fnuz[4,2]  const t f16[] = {1}\ne = dequantize(w, t)\ny = matmul(d, e)\nout y",
         F8_ROWS("f16", "f8e4m3fn") "const w f8e4m3fn[3,4,2]  const t f16[] = {1}\ne = dequantize(w, t)\ny = matmul(d, e)\nout y",
+        F8_ROWS("f64", "f8e4m3fn") "const w f8e4m3fn[4,2]  const t f64[] = {1}\ne = dequantize(w, t)\ny = matmul(d, e)\nout y", /* result */
         "in d f16[3,4]\n" F8_WEIGHTS "y = matmul(d, e)\nout y",
     };
     hn_graph *g;
