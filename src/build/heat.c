@@ -14,6 +14,7 @@ enum {
     GPU_ROTATE_BYTES = 256 << 20, /* beyond the second-level caches of GPUs (50 MiB) */
     MAX_SETS = 8,
     ROUNDS = 9,
+    CLEAN_BYTES = 64 << 20,
     FLUSH_BYTES = 128 << 20, /* read and written once, leave nothing else in them */
     LEAST_TURNS = MAX_SETS, MOST_TURNS = 64, /* of one recorded run: starting it and waiting for it cost ten microseconds, give or */
     RUN_NS = 200000,                         /* take some, which is little of a run that takes as long as this */
@@ -24,6 +25,7 @@ struct hn_heater {
     hn_queue *queue;
     uint8_t *pool; /* of the device: values near 1, shared by all operands */
     size_t pool_bytes;
+    void *clean; /* of a GPU: CLEAN_BYTES that the pool is made of before each heat; NULL until then */
     void *flush; /* of FLUSH_BYTES; NULL until first wanted */
 };
 
@@ -46,18 +48,31 @@ void hn_heater_destroy(hn_heater *m)
     if (!m) return;
     hn_queue_destroy(m->queue);
     hn_device_free(m->dev, m->pool, m->pool_bytes);
+    if (m->clean) hn_device_free(m->dev, m->clean, CLEAN_BYTES);
     if (m->flush) hn_device_free(m->dev, m->flush, FLUSH_BYTES);
     free(m);
 }
 
 /* ---- memory ---- */
-/* f32 values in [0.5, 1.5): as any dtype these bytes are harmless numbers, none of them denormal or NaN as f32, f16, bf16. */
+/* f32 values in [0.5, 1.5): no denormals, and to processors all other numbers are alike. */
 static void fill(uint8_t *p, size_t n)
 {
     hn_rng r;
     hn_rng_init(&r, 7);
     float *f = (float *)(void *)p;
     for (size_t i = 0; i < n / 4; i++) f[i] = 0.5f + (float)(hn_rng_u64(&r) >> 40) * 0x1p-24f;
+}
+
+/* Words of 16 bits that are +-0.5 to 2 as f16; bytes would be NaN with bit 6, and without bit 0. */
+void hn_heat_fill(uint8_t *p, size_t n)
+{
+    const uint64_t random = 0x87be87be87be87be, fixed = 0x3801380138013801;
+    hn_rng r;
+    hn_rng_init(&r, 7);
+    for (size_t i = 0; i + 8 <= n; i += 8) {
+        const uint64_t v = (hn_rng_u64(&r) & random) | fixed;
+        memcpy(p + i, &v, sizeof v);
+    }
 }
 
 static hone_status put(hn_heater *m, int64_t at, const void *from, size_t bytes, hn_diag *dg)
@@ -73,17 +88,32 @@ static hone_status put(hn_heater *m, int64_t at, const void *from, size_t bytes,
     return s;
 }
 
-static hone_status fill_pool(hn_heater *m, hn_diag *dg)
+static hone_status make_clean(hn_heater *m, hn_diag *dg)
 {
-    if (m->dev->vt->host_memory) {
-        fill(m->pool, m->pool_bytes);
-        return HONE_OK;
+    uint8_t *host = malloc(CLEAN_BYTES);
+    hone_status s = host ? hn_device_alloc(m->dev, CLEAN_BYTES, 4096, &m->clean, dg) : HN_NOMEM(dg);
+    if (s == HONE_OK) {
+        hn_heat_fill(host, CLEAN_BYTES);
+        hn_queue_begin(m->queue);
+        s = hn_queue_write(m->queue, m->clean, host, CLEAN_BYTES, dg);
+        if (s == HONE_OK) s = hn_queue_sync(m->queue, dg);
+        hn_queue_end(m->queue);
     }
-    uint8_t *host = malloc(m->pool_bytes);
-    if (!host) return HN_NOMEM(dg);
-    fill(host, m->pool_bytes);
-    const hone_status s = put(m, 0, host, m->pool_bytes, dg);
     free(host);
+    return s;
+}
+
+/* Results of earlier heats lie in the pool, and may be anything as another type. */
+static hone_status clean_pool(hn_heater *m, size_t used, hn_diag *dg)
+{
+    if (m->dev->vt->host_memory) return HONE_OK;
+    if (!m->clean) HN_TRY(make_clean(m, dg));
+    hn_queue_begin(m->queue);
+    hone_status s = HONE_OK;
+    for (size_t at = 0; at < used && s == HONE_OK; at += CLEAN_BYTES)
+        s = hn_queue_copy(m->queue, m->pool + at, m->clean, HN_MIN(used - at, (size_t)CLEAN_BYTES), dg);
+    if (s == HONE_OK) s = hn_queue_sync(m->queue, dg);
+    hn_queue_end(m->queue);
     return s;
 }
 
@@ -97,7 +127,8 @@ static hone_status grow_pool(hn_heater *m, int64_t need, hn_diag *dg)
     m->pool = NULL, m->pool_bytes = 0;
     HN_TRY(hn_device_alloc(m->dev, want, 4096, &p, dg));
     m->pool = p, m->pool_bytes = want;
-    return fill_pool(m, dg);
+    if (m->dev->vt->host_memory) fill(m->pool, m->pool_bytes);
+    return HONE_OK;
 }
 
 /* Queues a copy after which the caches hold nothing that ran before. */
@@ -127,6 +158,7 @@ typedef struct course {
 
 static hone_status put_all(course *o, bool real, hn_diag *dg)
 {
+    if (!real && !o->m->dev->vt->host_memory) return HONE_OK; /* the next heat makes its pool clean */
     for (int i = 0; i < o->h->n_put; i++) {
         const hn_heat_put *p = &o->h->put[i];
         uint8_t *harmless = malloc((size_t)p->bytes + 4);
@@ -311,7 +343,8 @@ hone_status hn_heat_run(hn_heater *m, hn_heat *h, void (*tell)(void *user, int l
     const int sets = (int)HN_MAX(1, HN_MIN(MAX_SETS, (int64_t)m->pool_bytes / HN_MAX(h->set_bytes, 1)));
     course o = { .m = m, .h = h, .sets = sets, .turns = LEAST_TURNS, .x = calloc((size_t)h->n_lane + 1, sizeof *o.x) };
     if (!o.x) return HN_NOMEM(dg);
-    const hone_status s = run_course(&o, tell, user, dg);
+    hone_status s = clean_pool(m, (size_t)HN_MIN((int64_t)m->pool_bytes, sets * h->set_bytes + 4096), dg); /* and what is read past them */
+    if (s == HONE_OK) s = run_course(&o, tell, user, dg);
     unload(&o);
     free(o.x);
     return s;

@@ -1,4 +1,5 @@
 /* Candidates raced on a simulated GPU, in a worker process: what is timed, and what becomes of those that fault, hang or crash. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,29 @@ TEST(race_candidates_are_timed)
     CHECK(r.region[0].measured);
     CHECK_EQ(hn_sim_counts()->launches, 0); /* of this process */
     for (int i = 0; i < r.n_read; i++) CHECK(r.read[i].knob != HN_KNOB_code_passes); /* LLVM's: a route with it would time everything anew */
+}
+
+TEST(race_operands_are_numbers)
+{
+    enum { BYTES = 1 << 16 };
+    uint8_t *at = hn_arena_alloc(t->arena, BYTES, 8);
+    double *v = HN_NEW_N(t->arena, double, 2 * BYTES);
+    hn_heat_fill(at, BYTES);
+    for (int d = 0; d < HN_NDTYPES; d++) {
+        if (!hn_dtype_is_float((hn_dtype)d)) continue;
+        const int64_t n = (int64_t)BYTES * 8 / hn_dtype_bits((hn_dtype)d);
+        int below = 0;
+        hn_widen_f64((hn_dtype)d, at, 0, n, v);
+        for (int64_t i = 0; i < n; i++) {
+            CHECK(isfinite(v[i]) && fabs(v[i]) <= 0x1p64);
+            below += v[i] < 0;
+        }
+        if (hn_dtype_bits((hn_dtype)d) >= 16) CHECK(below > n / 4 && below < n - n / 4);
+    }
+    double least = 2;
+    hn_widen_f64(HN_F16, at, 0, BYTES / 2, v);
+    for (int i = 0; i < BYTES / 2; i++) least = fmin(least, fabs(v[i]));
+    CHECK(least >= 0.5 && least < 0.51);
 }
 
 /* ---- libraries ---- */
