@@ -8,7 +8,7 @@ enum {
     ROUNDS = 1, /* of a trial of the design; more trials tell more than more rounds of each */
     UNLIMITED = HN_EFFECTS_MOST,
 };
-static const double TIME_SHARE = 0.8;  /* of what is left for the search; what other knobs there are need some */
+static const double TIME_SHARE = 0.7;  /* of what is left for the search; the best guess's race needs some, and other knobs */
 static const double WORTH = 0.002;     /* of the log ratio: what is still to be gained where it ends */
 
 typedef struct screening {
