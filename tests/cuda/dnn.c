@@ -386,6 +386,29 @@ TEST(dnn_engines_of_elsewhere_are_chosen_anew)
     CHECK_ERR(load(&s, &dg), HONE_E_VERSION, &dg, "algorithms of cuDNN 9.1.0, and 9.19.0 is here");
 }
 
+/* The engine that was raced is kept in another version that has it, whatever that one proposes at the place. */
+TEST(dnn_engines_are_kept_across_versions)
+{
+    hn_diag dg = { 0 };
+    hn_device *d;
+    hn_str plan = { 0 };
+    hn_simulate(/* libraries= */ true);
+    section s = conv_call(HN_F16, 1);
+    CHECK_OK(choose(&s, &dg), &dg);
+    CHECK_EQ(engine_in(&s), 25);
+    s.c.version = 90100;
+    s.c.rank = 0; /* where this version proposes another one */
+    CHECK_OK(hn_device_get("cuda", &d, &dg), &dg);
+    CHECK_OK(hn_device_choose_call(d, &s.c, &plan, &dg), &dg);
+    CHECK(engine_in(&s) == 25 && s.c.version == 91900 && plan.n > 0);
+    hn_str_clear(&plan);
+    s.c.version = 90100;
+    s.c.algo[0] = 20; /* it is here, and gives other bits every time */
+    CHECK_OK(hn_device_choose_call(d, &s.c, &plan, &dg), &dg);
+    CHECK(engine_in(&s) == 22 && s.c.version == 91900);
+    hn_str_done(&plan);
+}
+
 TEST(dnn_damaged_calls_are_refused)
 {
     hn_diag dg = { 0 };

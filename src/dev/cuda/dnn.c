@@ -248,11 +248,77 @@ static hone_status write_plan(dnn_maker *m, dnn_desc *plan, hn_str *ret)
     return m->status;
 }
 
+/* ---- an algorithm that stands in an engine file ---- */
+static hone_status check_algo(const hn_libcall *c, hn_diag *dg)
+{
+    algo a;
+
+    if (c->n_algo < offsetof(algo, choice) || c->n_algo > sizeof(a)) return HN_RAISE(dg, HONE_E_FORMAT, "an algorithm of %u bytes", c->n_algo);
+    memcpy(&a, c->algo, c->n_algo);
+    if (a.n_choice >= 0 && a.n_choice <= HN_COUNT(a.choice) && algo_bytes(&a) == c->n_algo) return HONE_OK;
+    return HN_RAISE(dg, HONE_E_FORMAT, "an algorithm of %u bytes", c->n_algo);
+}
+
+static dnn_desc *choice_of(dnn_maker *m, const struct choice *x)
+{
+    dnn_desc *d = hn_dnn_new(m, DNN_CHOICE);
+
+    hn_dnn_set_int(m, d, DNN_CHOICE_KNOB, DNN_OF_KNOB, (int)x->knob);
+    hn_dnn_set(m, d, DNN_CHOICE_VALUE, DNN_OF_INT64, 1, &x->value);
+    return hn_dnn_finish(m, d, "describing an engine's settings");
+}
+
+/* The engine that the call's algorithm names, of this library; NULL: it has none such. */
+static dnn_desc *engine_again(dnn_maker *m, const hn_libcall *c, dnn_desc *graph)
+{
+    algo a;
+    dnn_desc *e = hn_dnn_new(m, DNN_ENGINE);
+
+    memcpy(&a, c->algo, c->n_algo);
+    hn_dnn_set_desc(m, e, DNN_ENGINE_GRAPH, graph);
+    hn_dnn_set(m, e, DNN_ENGINE_INDEX, DNN_OF_INT64, 1, &a.engine);
+    return hn_dnn_finish(m, e, "describing an engine");
+}
+
+/* The plan that the call's algorithm describes; NULL: this library or this GPU does not take it. */
+static dnn_desc *plan_again(dnn_maker *m, const hn_libcall *c, dnn_desc *e)
+{
+    algo a = { .engine = 0 };
+    dnn_desc *choice[HN_COUNT(a.choice)], *config;
+
+    memcpy(&a, c->algo, c->n_algo);
+    for (int i = 0; i < a.n_choice; i++) choice[i] = choice_of(m, &a.choice[i]);
+    config = hn_dnn_new(m, DNN_CONFIG);
+    hn_dnn_set_desc(m, config, DNN_CONFIG_ENGINE, e);
+    if (a.n_choice) hn_dnn_set(m, config, DNN_CONFIG_CHOICES, DNN_OF_DESC, a.n_choice, choice);
+    hn_dnn_finish(m, config, "describing an engine's settings");
+    return plan_of(m, c, config, /* text= */ NULL);
+}
+
+/* Engines and settings keep their numbers in most versions: the same kernel in another one, rather than whatever is proposed at its place.
+ * An engine that has come to compute otherwise is none. */
+static bool keeps_algorithm(dnn_maker *m, hn_libcall *c, hn_str *text)
+{
+    if (!c->n_algo || c->version == version() || check_algo(c, NULL) != HONE_OK) return false;
+    dnn_desc *graph = hn_dnn_graph(m, c), *e = graph ? engine_again(m, c, graph) : NULL, *plan;
+
+    if (!e || !suits(m, c, e)) return false;
+    const bool compiled = compiles(m, e);
+    plan = plan_again(m, c, e);
+    if (!plan || (compiled && text && write_plan(m, plan, text) != HONE_OK)) return false;
+    c->version = version();
+    return true;
+}
+
 static hone_status choose_locked(dnn_maker *m, hn_libcall *c, hn_str *plan)
 {
     search found;
     algo a = { .engine = -1 };
+    dnn_maker quiet = { .n = 0 };
 
+    const bool kept = keeps_algorithm(&quiet, c, plan);
+    hn_dnn_drop_all(&quiet);
+    if (kept) return HONE_OK;
     dnn_desc *graph = hn_dnn_graph(m, c);
     if (!graph || !propose(m, c, graph, c->rank, &found)) return m->status;
     if (hn_dnn_get(m, found.engine, DNN_ENGINE_INDEX, DNN_OF_INT64, 1, &a.engine) != 1 || !read_choices(m, found.config, &a))
@@ -293,44 +359,6 @@ typedef struct ready {
     dnn_desc *plan;
 } ready;
 
-static dnn_desc *choice_of(dnn_maker *m, const struct choice *x)
-{
-    dnn_desc *d = hn_dnn_new(m, DNN_CHOICE);
-
-    hn_dnn_set_int(m, d, DNN_CHOICE_KNOB, DNN_OF_KNOB, (int)x->knob);
-    hn_dnn_set(m, d, DNN_CHOICE_VALUE, DNN_OF_INT64, 1, &x->value);
-    return hn_dnn_finish(m, d, "describing an engine's settings");
-}
-
-/* The plan that the call's algorithm describes; NULL: this library or this GPU does not take it. */
-static dnn_desc *plan_again(dnn_maker *m, const hn_libcall *c, dnn_desc *graph)
-{
-    algo a = { .engine = 0 };
-    dnn_desc *choice[HN_COUNT(a.choice)], *config, *e;
-
-    memcpy(&a, c->algo, c->n_algo);
-    e = hn_dnn_new(m, DNN_ENGINE);
-    hn_dnn_set_desc(m, e, DNN_ENGINE_GRAPH, graph);
-    hn_dnn_set(m, e, DNN_ENGINE_INDEX, DNN_OF_INT64, 1, &a.engine);
-    hn_dnn_finish(m, e, "describing an engine");
-    for (int i = 0; i < a.n_choice; i++) choice[i] = choice_of(m, &a.choice[i]);
-    config = hn_dnn_new(m, DNN_CONFIG);
-    hn_dnn_set_desc(m, config, DNN_CONFIG_ENGINE, e);
-    if (a.n_choice) hn_dnn_set(m, config, DNN_CONFIG_CHOICES, DNN_OF_DESC, a.n_choice, choice);
-    hn_dnn_finish(m, config, "describing an engine's settings");
-    return plan_of(m, c, config, /* text= */ NULL);
-}
-
-static hone_status check_algo(const hn_libcall *c, hn_diag *dg)
-{
-    algo a;
-
-    if (c->n_algo < offsetof(algo, choice) || c->n_algo > sizeof(a)) return HN_RAISE(dg, HONE_E_FORMAT, "an algorithm of %u bytes", c->n_algo);
-    memcpy(&a, c->algo, c->n_algo);
-    if (a.n_choice >= 0 && a.n_choice <= HN_COUNT(a.choice) && algo_bytes(&a) == c->n_algo) return HONE_OK;
-    return HN_RAISE(dg, HONE_E_FORMAT, "an algorithm of %u bytes", c->n_algo);
-}
-
 static hone_status refuse(hn_diag *dg)
 {
     hn_hint(dg, "Build it anew here, or without -core:deterministic=1.");
@@ -340,13 +368,14 @@ static hone_status refuse(hn_diag *dg)
 static hone_status make_locked(ready *x, const hn_libcall *c, const hn_str *plan, hn_diag *dg)
 {
     search found;
-    dnn_desc *graph;
+    dnn_desc *graph, *e;
 
     if (plan->n) x->plan = plan_of(&x->m, c, NULL, plan);
     if (x->plan) return HONE_OK;
     hn_dnn_drop_all(&x->m);
     graph = hn_dnn_graph(&x->m, c);
-    if (graph) x->plan = plan_again(&x->m, c, graph);
+    e = graph ? engine_again(&x->m, c, graph) : NULL;
+    if (e) x->plan = plan_again(&x->m, c, e);
     if (x->plan) return HONE_OK;
     if (c->flags & HN_CALL_FIXED) return refuse(dg);
     hn_dnn_drop_all(&x->m); /* another GPU: its own best one */

@@ -89,20 +89,31 @@ static void space(const hn_region *r, const hn_target *t, hn_space *ret)
     hn_space_add(ret, "algo", 0, PROPOSALS - 1, 1);
 }
 
-/* A step of keys takes so long, and a call. The numbers are within a tenth of what was timed on an H200 for 12 heads of 197 queries, alone
- * and 32 at a time, and for 32 times 128; under a causal mask tiles that are cut take as long as whole ones. */
+static double whole_tiles(double n)
+{
+    enum { TILE = 128 };
+    return ceil(n / TILE) * TILE;
+}
+
+/* A step of keys takes so long, and a call; tiles that are cut, by an edge or by a causal mask, take as long as whole ones. Fitted to
+ * what an H200 took: 12 heads of 64 with 197 queries 32 at a time 29.4 us (30.3 predicted), of 512 under a mask 63.0 (67.4) and 10.4
+ * alone (10.6), 16 heads of 128 with 512 eight at a time 32.4 (34.4), 100 queries of 333 keys 11.2 (10.1); the reverse under a mask, of
+ * whose queries most see all keys, 18.8 (10.1). */
 static double cost(const hn_region *r, const hn_target *t, const int64_t *p)
 {
-    enum { STEP_KEYS = 128, NS_STEP = 1250, NS_CALL = 5500, TIMES_F32 = 3 };
-    const double keys = (double)hn_in(r->root, K)->type.dim[2], part = fmin(1, seen(r->root) + 0.5 * STEP_KEYS / keys);
-    const double steps = ceil(keys / STEP_KEYS) * NS_STEP * t->n_core;
+    enum { NS_CALL = 5500, WIDE = 128 };
+    const double step_ns = 10, times_f32 = 4.1, times_f32_wide = 5.7; /* a step is a key; rates over the f32 rate that targets state */
+    const hn_value *q = hn_in(r->root, Q), *k = hn_in(r->root, K);
+    const double keys = whole_tiles((double)k->type.dim[2]), queries = whole_tiles((double)q->type.dim[2]);
+    const double padded = keys * queries / ((double)k->type.dim[2] * (double)q->type.dim[2]), part = fmin(1, seen(r->root) + 64 / keys);
+    const double rate = t->peak_gflops * (q->type.dim[3] < WIDE ? times_f32 : times_f32_wide);
     const double bytes = (double)hn_dtype_bytes(r->root->out[0]->type.dtype, hn_lib_elems(r->root->out[0]));
     hn_lib_fused f;
     hn_work work;
 
     fused_by_call(r, &f);
     hn_region_work(r, &work);
-    const double call = fmax(steps, part * work.flops / (t->peak_gflops * TIMES_F32)) + NS_CALL * t->n_core;
+    const double call = fmax(keys * step_ns * t->n_core, part * padded * work.flops / rate) + NS_CALL * t->n_core;
     return call * (1 + 0.1 * (double)p[ALGO]) + (f.whole ? 0 : 2 * bytes / (t->bandwidth_gbs * 0.7) + 1000 * t->n_core);
 }
 
