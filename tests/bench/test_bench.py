@@ -9,12 +9,13 @@ import unittest
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / d) for d in ("bench", "scripts", "tests/conformance")]
+sys.path[:0] = [str(ROOT / d) for d in ("bench", "scripts", "tests/conformance", "tests/gpu")]
 import bench              # noqa: E402
 import check              # noqa: E402
 import contest            # noqa: E402
 import models             # noqa: E402
 import run as conformance  # noqa: E402
+import verdicts           # noqa: E402
 
 # A worker that speaks the protocol and takes a known time: the driver is tested without any peer.
 FAKE = r"""
@@ -248,6 +249,27 @@ class Conformance(unittest.TestCase):
         for text in ("a\n", "a\t \n", "a\tx\na\ty\n"):
             with self.assertRaises(SystemExit):
                 conformance.expected(text)
+
+
+def sanitized(kernel, outcome="OK"):
+    return ("========= COMPUTE-SANITIZER\n" + (f"========= Invalid __global__ read of size 4 bytes\n=========     at {kernel}+0x100\n" if kernel else "")
+            + f"[       {outcome} ] a\n========= ERROR SUMMARY: {1 if kernel else 0} errors\n")
+
+
+class GpuVerdicts(unittest.TestCase):
+    def test_a_case_by_its_own_line(self):
+        self.assertEqual(verdicts.of_case(0, "[       OK ] a\n", "a"), ("pass", ""))
+        self.assertEqual(verdicts.of_case(0, "    skipped: no GPU\n[  SKIPPED ] a\n", "a"), ("skip", "no GPU"))
+        self.assertEqual(verdicts.of_case(0, "[       OK ] b\n", "a")[0], "fail")    # another case ran
+        self.assertEqual(verdicts.of_case(1, "x.c:3: off\n[  FAILED  ] a\n", "a"), ("fail", "x.c:3: off"))
+        self.assertEqual(verdicts.of_case(124, "", "a"), ("fail", "ended with status 124"))
+
+    def test_the_sanitizer_judges_our_kernels(self):
+        self.assertEqual(verdicts.of_sanitized_case(0, sanitized(""), "a"), ("pass", ""))
+        self.assertEqual(verdicts.of_sanitized_case(9, sanitized("hn_kernel"), "a")[0], "fail")
+        self.assertEqual(verdicts.of_sanitized_case(9, sanitized("cutlass"), "a"), ("pass", "(found in libraries: cutlass+0x100)"))
+        self.assertEqual(verdicts.of_sanitized_case(9, sanitized("cutlass", "FAILED"), "a")[0], "fail")
+        self.assertEqual(verdicts.of_sanitized_case(0, "[       OK ] a\n", "a")[0], "fail")     # it did not watch
 
 
 class Requirements(unittest.TestCase):

@@ -20,7 +20,6 @@ import importlib
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -29,14 +28,13 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-import sanitize  # noqa: E402  (beside this file)
+import verdicts  # noqa: E402  (beside this file)
 
 sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 conformance = importlib.import_module("run")
 
 KERNELS = ("gpu_tactics", "tactic_fast")
 UNITS = ("tactic_every", "public_bugs", "build")
-OUTCOME = re.compile(r"\[\s*(OK|FAILED|SKIPPED)\s*\] (\S+)")
 WAYS = {"files": [], "evaluation": ["--self", "--loose"], "raced": ["--opt-level", "-1"]}
 
 
@@ -95,20 +93,7 @@ def call(argv, env, timeout):
         return 124, (e.stdout or b"").decode(errors="replace") + f"\ntook longer than {timeout} s"
 
 
-def unit_verdict(rc, out, name):
-    """(verdict, reason) of a test program that ran one case."""
-    said = {n: w for w, n in OUTCOME.findall(out)}
-    reason = " | ".join(ln.strip() for ln in out.splitlines() if not ln.startswith("["))[-1500:]
-    if rc == 0 and said.get(name) == "OK":
-        return "pass", ""
-    if rc == 0 and said.get(name) == "SKIPPED":
-        return "skip", reason.partition("skipped: ")[2][:200] or "no reason given"
-    if "LLVM was left out" in out:
-        return "skip", "it builds for a processor, and this build has no LLVM"
-    return "fail", reason or f"ended with status {rc}"
-
-
-def unit_jobs(programs, place, env, args, before=(), judge=unit_verdict, step=1):
+def unit_jobs(programs, place, env, args, before=(), judge=verdicts.of_case, step=1):
     """[(case, function that gives (verdict, reason))] of test programs' cases, every step-th; before: a program
     that each runs under, in one process."""
     jobs = []
@@ -239,11 +224,11 @@ def jobs_of(suite, place, env, args):
         return unit_jobs(UNITS, place, env, args)
     if suite == "models":
         return model_jobs(place, env, args)
-    if suite not in sanitize.TOOLS:
+    if suite not in verdicts.TOOLS:
         raise SystemExit(f"error: no suite named {suite}")
     if suite == "initcheck":  # of a graph's copies it looks at the source before the graph's kernels have written it
         env = {**env, "HONE_TEST_NO_RECORDING": "1"}
-    return unit_jobs(UNITS if suite == "initcheck" else KERNELS, place, env, args, sanitize.command(suite), sanitize.verdict(unit_verdict),
+    return unit_jobs(UNITS if suite == "initcheck" else KERNELS, place, env, args, verdicts.command(suite), verdicts.of_sanitized_case,
                      args.step)
 
 
