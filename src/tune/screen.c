@@ -35,9 +35,9 @@ static double cost_of_trial(const hn_tuner *t)
     return n ? sum / n : guess;
 }
 
-/* Half as many more groups than a design has room for that the time is enough for: simulated with equal gains, 25 trials find 95% of
- * what 24 groups gain, 82% of what 32 do, 66% of 48, which is ever more; and what comes last in the order of promise is less. */
-static int groups_in_time(const hn_tuner *t, double seconds)
+/* Half as many more than a design has room for that the time is enough for: simulated with equal gains, 25 trials find 95% of
+ * what 24 changes gain, 82% of what 32 do, 66% of 48, which is ever more; and what comes last in the order of promise is less. */
+static int changes_in_time(const hn_tuner *t, double seconds)
 {
     int n = 0;
     hn_effects e = { 0 };
@@ -130,16 +130,16 @@ static hone_status conclude(hn_tuner *t, screening *s, hn_diag *dg)
 hone_status hn_screen_run(hn_tuner *t, hn_diag *dg)
 {
     screening *s = HN_NEW(t->a, screening);
-    int groups = UNLIMITED;
+    int most = UNLIMITED;
     if (!s) return HN_NOMEM(dg);
     if (t->lead_deadline_ns) {
         const int64_t now = hn_now_ns(), left = t->lead_deadline_ns - now;
-        groups = groups_in_time(t, TIME_SHARE * (double)left * 1e-9);
+        most = changes_in_time(t, TIME_SHARE * (double)left * 1e-9);
         s->end_ns = now + (int64_t)(TIME_SHARE * (double)left);
     }
     s->n_lost = t->n_lost;
     s->from = t->route;
-    s->n = hn_search_changes(t->a, &t->s, t->lead.runners_up, s->from, groups, s->change);
+    s->n = hn_search_changes(t->a, &t->s, t->lead.runners_up, s->from, most, s->change);
     if (s->n < 0) return HN_NOMEM(dg);
     for (int i = 0; i < s->n; i++) hn_effects_add(&s->e, s->change[i].group, s->change[i].mean, s->change[i].sd);
     if (s->n == 0) return HONE_OK;

@@ -201,11 +201,7 @@ hone_status hn_search_grow_regions(hn_arena *a, hn_search *s, const char *text, 
 }
 
 /* ---- changes that are screened together ---- */
-typedef struct candidates { /* of one region, and so one group: its candidates are others where launches overlap */
-    hn_change at[8];
-    int n;
-    double worth; /* what the best of them gains on average, were it known whether it does */
-} candidates;
+typedef HN_VEC(hn_change) changes;
 
 /* Mean of the positive part of a normal value. */
 static double positive_part(double mean, double sd)
@@ -214,30 +210,27 @@ static double positive_part(double mean, double sd)
     return mean * erfc(-z / sqrt(2)) / 2 + sd * exp(-z * z / 2) / sqrt(2 * 3.141592653589793);
 }
 
-static void add_change(candidates *c, hn_change x)
-{
-    if (c->n == HN_COUNT(c->at)) return;
-    c->at[c->n++] = x;
-    c->worth = fmax(c->worth, positive_part(x.mean, x.sd));
-}
-
 /* Of launches the gain is up to a microsecond each, and regions with more of the time have more launches; measured: from 11% lost to 8%
  * won over some 20 regions. */
-static void add_early(candidates *to, const contended *c, int64_t base)
+static bool add_early(hn_arena *a, changes *to, int region, const contended *c, int64_t base)
 {
     const double sd = 0.003 + 0.01 * sqrt(c->share);
     const hn_knob_def *k = hn_knob_get(HN_KNOB_plan_early);
     int64_t value[MAX_VALUES];
     for (int i = 0, n = hn_knob_domain(k, value, MAX_VALUES); i < n; i++)
-        if (value[i] != base) add_change(to, (hn_change){ .knob = k->id, .pattern = c->label, .value = value[i], .sd = sd });
+        if (value[i] != base && !hn_vec_push(a, to, ((hn_change){ k->id, c->label, value[i], .group = region, .sd = sd }))) return false;
+    return true;
 }
 
 /* The times of candidates alone hold in the engine by half, and miss by a few percent of the region's time. */
-static void add_ranks(candidates *to, const contended *c)
+static bool add_ranks(hn_arena *a, changes *to, int region, const contended *c)
 {
-    for (int i = 0; i < HN_MIN(c->near, (int)MOST_RANKS); i++)
-        add_change(to, (hn_change){ .knob = HN_KNOB_tactic_rank, .pattern = c->label, .value = i + 1,
-                                     .mean = -0.5 * c->share * (c->ratio[i] - 1), .sd = 0.0005 + 0.05 * c->share });
+    for (int i = 0; i < HN_MIN(c->near, (int)MOST_RANKS); i++) {
+        const hn_change x = { HN_KNOB_tactic_rank, c->label, i + 1, .group = region, .mean = -0.5 * c->share * (c->ratio[i] - 1),
+                              .sd = 0.0005 + 0.05 * c->share };
+        if (!hn_vec_push(a, to, x)) return false;
+    }
+    return true;
 }
 
 static bool has_axis(const hn_search *s, hn_knob id)
@@ -247,38 +240,46 @@ static bool has_axis(const hn_search *s, hn_knob id)
     return false;
 }
 
+/* What a change gains on average, were it known whether it does. */
 static int by_worth(const void *x, const void *y)
 {
-    const double a = ((const candidates *)x)->worth, b = ((const candidates *)y)->worth;
-    return (a < b) - (a > b);
+    const hn_change *c = x, *d = y;
+    const double a = positive_part(c->mean, c->sd), b = positive_part(d->mean, d->sd);
+    return a != b ? (a < b) - (a > b) : c->group != d->group ? c->group - d->group : (c->value > d->value) - (c->value < d->value);
 }
 
-int hn_search_changes(hn_arena *a, const hn_search *s, const char *regions, const char *route, int most_groups,
+/* Regions that take part, counted from 0. */
+static void number_groups(hn_change *c, int n)
+{
+    int n_group = 0, region[HN_EFFECTS_MOST];
+    for (int i = 0; i < n; i++) {
+        int g = 0;
+        while (g < n_group && region[g] != c[i].group) g++;
+        if (g == n_group) region[n_group++] = c[i].group;
+        c[i].group = g;
+    }
+}
+
+int hn_search_changes(hn_arena *a, const hn_search *s, const char *regions, const char *route, int most,
                       hn_change ret[HN_EFFECTS_MOST])
 {
     static const double LEAST_OVERLAPPED = 0.0005; /* of the time; smaller regions are hardly launched at all */
-    HN_VEC(candidates) all = { 0 };
+    changes all = { 0 };
     hn_route from = { 0 };
     contended c;
-    int n = 0, group = 0;
     if (!s->grows) return 0;
     if (hn_route_parse(a, route, &from, NULL) != HONE_OK) return -1;
     const bool early = has_axis(s, HN_KNOB_plan_early);
-    while ((regions = read_region(a, regions, &c)) != NULL) {
-        candidates x = { 0 };
-        if (early && c.share >= LEAST_OVERLAPPED) add_early(&x, &c, base_value(&from, hn_knob_get(HN_KNOB_plan_early)));
-        if (c.share >= LEAST_SHARE) add_ranks(&x, &c);
-        if (x.n && !hn_vec_push(a, &all, x)) return -1;
+    const int64_t base = base_value(&from, hn_knob_get(HN_KNOB_plan_early));
+    for (int region = 0; (regions = read_region(a, regions, &c)) != NULL; region++) {
+        if (early && c.share >= LEAST_OVERLAPPED && !add_early(a, &all, region, &c, base)) return -1;
+        if (c.share >= LEAST_SHARE && !add_ranks(a, &all, region, &c)) return -1;
     }
     if (all.n) qsort(all.at, (size_t)all.n, sizeof *all.at, by_worth);
-    for (int i = 0; i < all.n && group < most_groups && n + all.at[i].n <= HN_EFFECTS_MOST; i++) {
-        for (int k = 0; k < all.at[i].n; k++) {
-            ret[n] = all.at[i].at[k];
-            ret[n++].group = group;
-        }
-        group++;
-    }
-    return n;
+    const int n = HN_MIN(HN_MIN(all.n, most), (int)HN_EFFECTS_MOST);
+    if (n > 0) memcpy(ret, all.at, (size_t)n * sizeof *ret);
+    number_groups(ret, n);
+    return HN_MAX(n, 0);
 }
 
 int64_t hn_search_n_single(const hn_search *s)

@@ -216,15 +216,14 @@ typedef struct hn_change {
     hn_knob knob;
     const char *pattern;
     int64_t value;
-    int group;       /* of one group at most one is done */
+    int group;       /* a region's, of which one at most is done: its candidates are others where launches overlap */
     double mean, sd; /* of the log ratio that it gains in the whole engine, as far as is known beforehand */
 } hn_change;
 /**
- * What may be done to the regions of a build by this route, of at most most_groups regions, those that promise most: launches
- * that overlap where they did not and the other way round, candidates nearly as fast alone. Groups count from 0. Returns how many,
- * HN_EFFECTS_MOST at most; -1: out of memory.
+ * What may be done to the regions of a build by this route, the `most` that promise most: launches that overlap where they did not and the
+ * other way round, candidates nearly as fast alone. Groups count from 0. Returns how many, HN_EFFECTS_MOST at most; -1: out of memory.
  */
-int hn_search_changes(hn_arena *a, const hn_search *s, const char *regions, const char *route, int most_groups,
+int hn_search_changes(hn_arena *a, const hn_search *s, const char *regions, const char *route, int most,
                       hn_change ret[HN_EFFECTS_MOST]);
 /** Is there an axis whose next value goes before all screening? */
 bool hn_search_has_early(const hn_search *s);
