@@ -28,7 +28,7 @@ const char sim_prelude[] =
     "  sim_meet(&sim_warp_arrived[w], &sim_warp_turn[w], n < 32 ? n : 32); return y; }\n"
     "template <class T> HN_FN T hn_shfl_xor(T x, int m) { return sim_swap(x, sim_now ^ m); }\n"
     "template <class T> HN_FN T hn_shfl_down(T x, int d) { return sim_swap(x, sim_now + d); }\n"
-    "HN_FN void hn_early() {}\nHN_FN void hn_depend() {}\n"
+    "HN_FN void hn_depend() {}\n"
     "HN_FN f32 hn_f32(u32 b) { f32 x; memcpy(&x, &b, 4); return x; }\n"
     "HN_FN f64 hn_f64(u64 b) { f64 x; memcpy(&x, &b, 8); return x; }\n"
     "HN_FN u32 hn_bits(f32 x) { u32 b; memcpy(&b, &x, 4); return b; }\n"

@@ -290,7 +290,7 @@ hone_status hn_cu_emit(const hn_kfunc *f, hn_arena *a, hn_str *out, int64_t *ret
     hn_cu_tables(&e);
     frame(&e);
     *ret_shared_bytes = hn_cu_shared(&e);
-    hn_str_add(out, says_when(f) ? "  hn_early();\n" : "  hn_early();\n  hn_depend();\n"); /* before anything is read or written */
+    if (!says_when(f)) hn_str_add(out, "  hn_depend();\n"); /* before anything is read or written */
     for (int i = 0; i < f->n_ins; i++)
         emit_at(&e, i);
     hn_str_add(out, "}\n");

@@ -37,9 +37,10 @@ static const char ptx[] =
 "typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;\n"
 "typedef float f32; typedef double f64;\n"
 "#define HN_FN static __device__ __forceinline__\n"
-/* a kernel that may start early: the next one may as well, and this one waits for all before it */
-"HN_FN void hn_early()\n{\n#if __CUDA_ARCH__ >= 900\n  asm volatile(\"griddepcontrol.launch_dependents;\");\n#endif\n}\n"
-"HN_FN void hn_depend()\n{\n#if __CUDA_ARCH__ >= 900\n  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n#endif\n}\n"
+/* A kernel that may start early waits for all before it, and then lets the next one start, which waits likewise: were it let go
+ * ahead of the wait, a chain of kernels that only wait would hold room on the multiprocessors, and what runs would lie unevenly. */
+"HN_FN void hn_depend()\n{\n#if __CUDA_ARCH__ >= 900\n  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+"  asm volatile(\"griddepcontrol.launch_dependents;\");\n#endif\n}\n"
 "HN_FN f32 hn_f32(u32 b) { return __uint_as_float(b); }\n"
 "HN_FN f64 hn_f64(u64 b) { return __longlong_as_double((i64)b); }\n"
 "HN_FN u32 hn_bits(f32 x) { return __float_as_uint(x); }\n"
