@@ -82,6 +82,12 @@ static hone_status refuse(field *f, const char *tactic, const char *reason, hn_d
     return hn_vec_push(f->b->a, &f->refused, r) ? HONE_OK : HN_NOMEM(dg);
 }
 
+/* Costs are one core's time: beside measured times stands that of a grid, which has all of a GPU's. */
+static double predicted_ns(const hn_target *t, double cost)
+{
+    return t->arch == HN_ARCH_SM ? cost / t->n_core : cost;
+}
+
 static hone_status add_points(field *f, const hn_tactic_def *td, hn_diag *dg)
 {
     int64_t p[MAX_POINT][HN_MAX_PARAM];
@@ -90,7 +96,7 @@ static hone_status add_points(field *f, const hn_tactic_def *td, hn_diag *dg)
     const int n = hn_tactic_points(td, f->r, f->t, &pins, MAX_POINT, p, ns);
     if (f->pin.missed) HN_TRY(refuse(f, td->name, f->pin.missed, dg));
     for (int i = 0; i < n; i++) {
-        candidate c = { .td = td, .predicted = ns[i] };
+        candidate c = { .td = td, .predicted = predicted_ns(f->t, ns[i]) };
         memcpy(c.p, p[i], sizeof c.p);
         if (!hn_vec_push(f->b->a, &f->at, c)) return HN_NOMEM(dg);
     }

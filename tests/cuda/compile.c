@@ -47,7 +47,8 @@ static bool takes(const hn_build_report *r, const char *tactic)
 
 static hn_build_report built;
 
-static hn_digest build_with(hn_test *t, const char *text, const char *target, const char *route)
+/* threads 0: the target as it is named, with all its multiprocessors. */
+static hn_digest build_for(hn_test *t, const char *text, const char *target, const char *route, int threads)
 {
     hn_diag dg = { 0 };
     hn_target g;
@@ -61,7 +62,7 @@ static hn_digest build_with(hn_test *t, const char *text, const char *target, co
     CHECK_OK(hn_target_get(target, &g, &dg), &dg);
     CHECK_OK(hn_parse(t->arena, text, &graph, &dg), &dg);
     CHECK_OK(hn_route_parse(t->arena, route, &how, &dg), &dg);
-    const hn_build_opts o = { .target = &g, .route = &how, .threads = 1, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
+    const hn_build_opts o = { .target = &g, .route = &how, .threads = threads, .model_name = "test", .cache_dir = getenv("HONE_CACHE_DIR") };
     CHECK_OK(hn_build_engine(t->arena, graph, &o, &data, &bytes, &built, &dg), &dg);
     CHECK_OK(hn_engine_file_open_memory(data, bytes, NULL, &f, &dg), &dg);
     const uint8_t *code = hn_engine_file_code(f, &n_code);
@@ -69,6 +70,11 @@ static hn_digest build_with(hn_test *t, const char *text, const char *target, co
     hn_engine_file_close(f);
     free(data);
     return built.payload;
+}
+
+static hn_digest build_with(hn_test *t, const char *text, const char *target, const char *route)
+{
+    return build_for(t, text, target, route, 1);
 }
 
 static void build(hn_test *t, const char *text, const char *target)
@@ -187,4 +193,14 @@ TEST(nvrtc_searching_sorting_scattering)
          "in b f32[2,30,4]  in s f32[2,3,30]  const m i64[] = {7}  const t f32[] = {0.3}  const q f32[] = {0.1}\n"
          "y, n = nms(b, s, m, t, q)\nout y  out n",
          "sym n [1,40,90]\nin x f32[n,33]  in y f16[n,33]\na = erf(x)  c = cast(y) {to=f32}  d = pow(a, c)  e = cast(d) {to=bf16}\nout e");
+}
+
+/* 512 MiB move at some 4 TB/s, and 275 GFLOP at some 600 TFLOP/s: of the whole card, not of one multiprocessor. */
+TEST(nvrtc_predicted_times_are_a_whole_cards)
+{
+    need_nvrtc();
+    build_for(t, "in x f32[8192,8192]\ny = exp(x)\nout y", "sm_90a", "", 0);
+    CHECK(built.region[0].ns > 60e3 && built.region[0].ns < 600e3);
+    build_for(t, "in x f16[4096,8192]  in w f16[8192,4096]\ny = matmul(x, w)\nout y", "sm_90a", "", 0);
+    CHECK(built.region[0].ns > 250e3 && built.region[0].ns < 2500e3);
 }
