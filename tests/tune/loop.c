@@ -98,7 +98,14 @@ TEST(the_faster_route_wins_and_lies_on_disk)
     clean(t, &b);
 }
 
-/* One process for each side; the race that confirms a winner starts pairs of its own. */
+static bool any_faster(const bench *b)
+{
+    for (int i = 0; i < b->r.trials.n; i++)
+        if (b->r.trials.at[i].outcome == HN_OUT_FASTER) return true;
+    return false;
+}
+
+/* One process for each side; the race that confirms a winner starts pairs of its own. The 2% of "follow" win the search now and then. */
 TEST(processes_that_stand_run_one_engine_after_the_other)
 {
     bench b;
@@ -108,9 +115,10 @@ TEST(processes_that_stand_run_one_engine_after_the_other)
     b.o.expression = "-region:epilogue=* -region:follow=*";
     CHECK_OK(tune(t, &b, &dg), &dg);
     CHECK(trial(&b, "-region:follow=last")->cost.rounds >= 3);
-    CHECK_EQ(n_lines(file_text(t, b.starts)), 2);
     CHECK_EQ(n_lines(file_text(t, b.builders)), 1);
-    CHECK_EQ(n_lines(file_text(t, b.log)), 3);
+    const int standing = n_lines(file_text(t, b.starts)), n_built = n_lines(file_text(t, b.log));
+    if (any_faster(&b)) CHECK(standing > 2 && n_built >= 3);
+    else CHECK(standing == 2 && n_built == 3);
     b.o.expression = "-region:chain=*";
     CHECK_OK(tune(t, &b, &dg), &dg);
     CHECK_STR(b.r.route, "-region:chain=0");
