@@ -52,12 +52,12 @@ static void print_summary(const cli_options *o, cJSON *j)
         return;
     }
     if (note && *note) printf("note: %s\n", note);
-    if (route && *route) print_effects(cJSON_GetObjectItem(j, "effects"));
-    if (route && *route)
+    if (route && *route) {
+        print_effects(cJSON_GetObjectItem(j, "effects"));
         printf("%.0f trials; route: %s\nspeed-up %.3f, %.0f%% interval %.3f to %.3f%s\n", number(j, "trials"), route,
                number(j, "speedup"), 100 * number(j, "confidence"), number(j, "speedup_lo"), number(j, "speedup_hi"),
                cJSON_IsTrue(cJSON_GetObjectItem(j, "confirmed")) ? "" : ", not confirmed");
-    else
+    } else
         printf("%.0f trials; route: the default, as nothing was proven faster\n", number(j, "trials"));
     printf("engine: %s\n", o->output);
 }

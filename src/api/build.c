@@ -65,24 +65,6 @@ hone_status hn_api_build_options(hn_arena *a, const hone_build_options *given, h
 }
 
 /* ---- report ---- */
-static void put_i64(hn_json *j, const char *key, int64_t v)
-{
-    hn_json_key(j, key);
-    hn_json_i64(j, v);
-}
-
-static void put_f64(hn_json *j, const char *key, double v)
-{
-    hn_json_key(j, key);
-    hn_json_f64(j, v);
-}
-
-static void put_str(hn_json *j, const char *key, const char *v)
-{
-    hn_json_key(j, key);
-    hn_json_str(j, v);
-}
-
 static void put_candidates(hn_json *j, const hn_region_report *r)
 {
     hn_json_key(j, "candidates");
@@ -90,10 +72,10 @@ static void put_candidates(hn_json *j, const hn_region_report *r)
     for (int i = 0; i < r->n_candidate; i++) {
         const hn_candidate_report *c = &r->candidate[i];
         hn_json_object(j);
-        put_str(j, "tactic", c->tactic);
-        if (c->reason) put_str(j, "reason", c->reason);
-        if (c->predicted_ns > 0) put_f64(j, "predicted_us", c->predicted_ns * 1e-3);
-        if (c->measured_ns > 0) put_f64(j, "measured_us", c->measured_ns * 1e-3);
+        hn_json_put_str(j, "tactic", c->tactic);
+        if (c->reason) hn_json_put_str(j, "reason", c->reason);
+        if (c->predicted_ns > 0) hn_json_put_f64(j, "predicted_us", c->predicted_ns * 1e-3);
+        if (c->measured_ns > 0) hn_json_put_f64(j, "measured_us", c->measured_ns * 1e-3);
         hn_json_object_end(j);
     }
     hn_json_array_end(j);
@@ -103,37 +85,36 @@ static void put_region(hn_json *j, const hn_region_report *r)
 {
     char digest[HN_DIGEST_TEXT];
     hn_json_object(j);
-    put_str(j, "name", r->name);
-    put_str(j, "ops", r->ops);
-    put_str(j, "tactic", r->tactic);
-    put_f64(j, "us", r->ns * 1e-3);
-    hn_json_key(j, "measured");
-    hn_json_bool(j, r->measured);
-    put_f64(j, "flops", r->flops);
-    put_f64(j, "bytes", r->bytes);
-    put_str(j, "digest", hn_digest_text(r->digest, digest));
-    put_str(j, "label", r->label);
+    hn_json_put_str(j, "name", r->name);
+    hn_json_put_str(j, "ops", r->ops);
+    hn_json_put_str(j, "tactic", r->tactic);
+    hn_json_put_f64(j, "us", r->ns * 1e-3);
+    hn_json_put_bool(j, "measured", r->measured);
+    hn_json_put_f64(j, "flops", r->flops);
+    hn_json_put_f64(j, "bytes", r->bytes);
+    hn_json_put_str(j, "digest", hn_digest_text(r->digest, digest));
+    hn_json_put_str(j, "label", r->label);
     put_candidates(j, r);
     hn_json_object_end(j);
 }
 
 static void put_times(hn_json *j, const hn_build_report *r)
 {
-    put_f64(j, "build_s", (double)r->total_ns * 1e-9);
-    put_f64(j, "pass_s", (double)r->pass_ns * 1e-9);
-    put_f64(j, "choose_s", (double)r->choose_ns * 1e-9);
-    put_f64(j, "compile_s", (double)r->compile_ns * 1e-9);
-    put_f64(j, "race_s", (double)r->race_ns * 1e-9);
-    put_f64(j, "library_s", (double)r->library_ns * 1e-9);
-    put_f64(j, "plan_s", (double)r->plan_ns * 1e-9);
-    put_i64(j, "kernels", r->n_kernel);
-    put_i64(j, "kernels_compiled", r->kernels_compiled);
-    put_i64(j, "kernels_cached", r->kernels_cached);
-    put_i64(j, "timings_measured", r->timings_measured);
-    put_i64(j, "timings_cached", r->timings_cached);
-    put_i64(j, "code_bytes", r->code_bytes);
-    put_i64(j, "arena_bytes", r->arena_bytes);
-    put_i64(j, "peak_rss_bytes", r->peak_rss_bytes);
+    hn_json_put_f64(j, "build_s", (double)r->total_ns * 1e-9);
+    hn_json_put_f64(j, "pass_s", (double)r->pass_ns * 1e-9);
+    hn_json_put_f64(j, "choose_s", (double)r->choose_ns * 1e-9);
+    hn_json_put_f64(j, "compile_s", (double)r->compile_ns * 1e-9);
+    hn_json_put_f64(j, "race_s", (double)r->race_ns * 1e-9);
+    hn_json_put_f64(j, "library_s", (double)r->library_ns * 1e-9);
+    hn_json_put_f64(j, "plan_s", (double)r->plan_ns * 1e-9);
+    hn_json_put_i64(j, "kernels", r->n_kernel);
+    hn_json_put_i64(j, "kernels_compiled", r->kernels_compiled);
+    hn_json_put_i64(j, "kernels_cached", r->kernels_cached);
+    hn_json_put_i64(j, "timings_measured", r->timings_measured);
+    hn_json_put_i64(j, "timings_cached", r->timings_cached);
+    hn_json_put_i64(j, "code_bytes", r->code_bytes);
+    hn_json_put_i64(j, "arena_bytes", r->arena_bytes);
+    hn_json_put_i64(j, "peak_rss_bytes", r->peak_rss_bytes);
 }
 
 static void put_setting(hn_json *j, const hn_knob_def *k, int64_t v)
@@ -141,7 +122,7 @@ static void put_setting(hn_json *j, const hn_knob_def *k, int64_t v)
     hn_str text = { 0 };
     hn_str_addf(&text, "-%s=", k->name);
     hn_knob_print_value(k, v, &text);
-    put_str(j, "setting", hn_str_get(&text));
+    hn_json_put_str(j, "setting", hn_str_get(&text));
     hn_str_done(&text);
 }
 
@@ -152,9 +133,9 @@ static void put_reads(hn_json *j, const hn_build_report *r)
     for (int i = 0; i < r->n_read; i++) {
         const hn_knob_def *k = hn_knob_get(r->read[i].knob);
         hn_json_object(j);
-        put_str(j, "knob", k ? k->name : "?");
-        put_str(j, "where", r->read[i].where);
-        put_i64(j, "value", r->read[i].value);
+        hn_json_put_str(j, "knob", k ? k->name : "?");
+        hn_json_put_str(j, "where", r->read[i].where);
+        hn_json_put_i64(j, "value", r->read[i].value);
         if (k) put_setting(j, k, r->read[i].value);
         hn_json_object_end(j);
     }
@@ -167,10 +148,10 @@ static void put_passes(hn_json *j, const hn_build_report *r)
     hn_json_array(j);
     for (int i = 0; i < r->n_pass; i++) {
         hn_json_object(j);
-        put_str(j, "pass", r->pass[i].pass);
-        put_i64(j, "runs", r->pass[i].runs);
-        put_i64(j, "fired", r->pass[i].fired);
-        put_f64(j, "ms", (double)r->pass[i].ns * 1e-6);
+        hn_json_put_str(j, "pass", r->pass[i].pass);
+        hn_json_put_i64(j, "runs", r->pass[i].runs);
+        hn_json_put_i64(j, "fired", r->pass[i].fired);
+        hn_json_put_f64(j, "ms", (double)r->pass[i].ns * 1e-6);
         hn_json_object_end(j);
     }
     hn_json_array_end(j);
@@ -182,11 +163,11 @@ void hn_api_report_json(const hn_build_report *r, const hone_model *m, hn_str *o
     char digest[HN_DIGEST_TEXT];
     hn_json_init(&j, out, true);
     hn_json_object(&j);
-    put_str(&j, "model", m->path);
-    put_str(&j, "model_digest", hn_digest_text(m->digest, digest));
-    put_str(&j, "payload", hn_digest_text(r->payload, digest));
-    put_i64(&j, "nodes_in", r->n_node_in);
-    put_i64(&j, "nodes_out", r->n_node_out);
+    hn_json_put_str(&j, "model", m->path);
+    hn_json_put_str(&j, "model_digest", hn_digest_text(m->digest, digest));
+    hn_json_put_str(&j, "payload", hn_digest_text(r->payload, digest));
+    hn_json_put_i64(&j, "nodes_in", r->n_node_in);
+    hn_json_put_i64(&j, "nodes_out", r->n_node_out);
     put_times(&j, r);
     put_passes(&j, r);
     put_reads(&j, r);

@@ -19,12 +19,6 @@ typedef struct findings {
     int n_broken;
 } findings;
 
-static void put(hn_json *j, const char *key, const char *v)
-{
-    hn_json_key(j, key);
-    hn_json_str(j, v);
-}
-
 /* The GPU, or why there is none to run on; engines for one are built without it. */
 static void put_cuda(hn_json *j)
 {
@@ -33,12 +27,12 @@ static void put_cuda(hn_json *j)
     hn_device *d;
     if (hn_device_cuda(&d, &dg) == HONE_OK) hn_device_cuda_print(d, &s);
     else hn_str_addf(&s, "off: %s%s%s%s", dg.message, dg.hint[0] ? " (" : "", dg.hint, dg.hint[0] ? ")" : "");
-    put(j, "cuda", hn_str_get(&s));
+    hn_json_put_str(j, "cuda", hn_str_get(&s));
     hn_str_clear(&s);
     hn_cuda_paths p;
     hn_cuda_find_nvrtc(&p);
     hn_dl_find(p.path, HN_CUDA_N_PATH, &s);
-    put(j, "nvrtc", s.n ? hn_str_get(&s) : "not found in the usual folders; $HONE_NVRTC names one");
+    hn_json_put_str(j, "nvrtc", s.n ? hn_str_get(&s) : "not found in the usual folders; $HONE_NVRTC names one");
     hn_str_done(&s);
 }
 
@@ -55,24 +49,18 @@ static void put_libraries(hn_json *j)
         hn_str s = { 0 };
         hn_diag dg = { 0 };
         if (hn_device_library(d, all[i].which, &s, &dg) != HONE_OK) hn_str_addf(&s, "off: %s", dg.message);
-        put(j, all[i].key, hn_str_get(&s));
+        hn_json_put_str(j, all[i].key, hn_str_get(&s));
         hn_str_done(&s);
     }
-}
-
-static void put_int(hn_json *j, const char *key, int64_t v)
-{
-    hn_json_key(j, key);
-    hn_json_i64(j, v);
 }
 
 static void find(findings *f, grade g, const char *what, const char *why, const char *todo)
 {
     hn_json_object(f->j);
-    put(f->j, "grade", g == BROKEN ? "broken" : "slow");
-    put(f->j, "what", what);
-    put(f->j, "why", why);
-    put(f->j, "todo", todo);
+    hn_json_put_str(f->j, "grade", g == BROKEN ? "broken" : "slow");
+    hn_json_put_str(f->j, "what", what);
+    hn_json_put_str(f->j, "why", why);
+    hn_json_put_str(f->j, "todo", todo);
     hn_json_object_end(f->j);
     f->n_broken += g == BROKEN;
 }
@@ -174,19 +162,17 @@ static void describe(hn_arena *a, const hn_target *t, hn_str *out)
     hn_feat_print(t->feat, &feat);
     hn_json_init(&j, out, true);
     hn_json_object(&j);
-    put(&j, "version", hone_version());
-    put(&j, "processor", t->cpu_name);
-    put(&j, "features", hn_str_get(&feat));
-    put_int(&j, "cores", t->n_core);
-    put_int(&j, "usable_cores", hn_cpu_count());
-    put_int(&j, "l1d_bytes", t->l1d_bytes);
-    put_int(&j, "l2_bytes", t->l2_bytes);
-    put_int(&j, "l3_bytes", t->l3_bytes);
-    hn_json_key(&j, "peak_gflops");
-    hn_json_f64(&j, t->peak_gflops);
-    hn_json_key(&j, "bandwidth_gbs");
-    hn_json_f64(&j, t->bandwidth_gbs);
-    put(&j, "cache_dir", cache);
+    hn_json_put_str(&j, "version", hone_version());
+    hn_json_put_str(&j, "processor", t->cpu_name);
+    hn_json_put_str(&j, "features", hn_str_get(&feat));
+    hn_json_put_i64(&j, "cores", t->n_core);
+    hn_json_put_i64(&j, "usable_cores", hn_cpu_count());
+    hn_json_put_i64(&j, "l1d_bytes", t->l1d_bytes);
+    hn_json_put_i64(&j, "l2_bytes", t->l2_bytes);
+    hn_json_put_i64(&j, "l3_bytes", t->l3_bytes);
+    hn_json_put_f64(&j, "peak_gflops", t->peak_gflops);
+    hn_json_put_f64(&j, "bandwidth_gbs", t->bandwidth_gbs);
+    hn_json_put_str(&j, "cache_dir", cache);
     put_cuda(&j);
     put_libraries(&j);
     hn_json_key(&j, "targets");
@@ -200,7 +186,7 @@ static void describe(hn_arena *a, const hn_target *t, hn_str *out)
     check_target(&f, a, t);
     check_clock(&f, a);
     hn_json_array_end(&j);
-    put_int(&j, "broken", f.n_broken);
+    hn_json_put_i64(&j, "broken", f.n_broken);
     hn_json_object_end(&j);
     free(cache);
     hn_str_done(&feat);

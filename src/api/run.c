@@ -271,24 +271,16 @@ static void put_step(hn_json *j, const hn_plan *p, const hn_step_time *t)
 {
     const hn_step *s = &p->step[t->step];
     hn_json_object(j);
-    hn_json_key(j, "step");
-    hn_json_i64(j, t->step);
-    hn_json_key(j, "kind");
-    hn_json_str(j, hn_step_kind_name(s->kind));
+    hn_json_put_i64(j, "step", t->step);
+    hn_json_put_str(j, "kind", hn_step_kind_name(s->kind));
     if (s->kind == HN_STEP_KERNEL) {
-        hn_json_key(j, "kernel");
-        hn_json_str(j, hn_plan_str(p, p->kernel[s->u.kernel.kernel].name));
+        hn_json_put_str(j, "kernel", hn_plan_str(p, p->kernel[s->u.kernel.kernel].name));
     }
-    hn_json_key(j, "origin");
-    hn_json_str(j, hn_plan_str(p, s->origin));
-    hn_json_key(j, "runs");
-    hn_json_i64(j, t->n_run);
-    hn_json_key(j, "mean_us");
-    hn_json_f64(j, t->n_run ? (double)t->sum_ns / (double)t->n_run * 1e-3 : 0);
-    hn_json_key(j, "min_us");
-    hn_json_f64(j, (double)t->min_ns * 1e-3);
-    hn_json_key(j, "threads");
-    hn_json_i64(j, t->threads);
+    hn_json_put_str(j, "origin", hn_plan_str(p, s->origin));
+    hn_json_put_i64(j, "runs", t->n_run);
+    hn_json_put_f64(j, "mean_us", t->n_run ? (double)t->sum_ns / (double)t->n_run * 1e-3 : 0);
+    hn_json_put_f64(j, "min_us", (double)t->min_ns * 1e-3);
+    hn_json_put_i64(j, "threads", t->threads);
     hn_json_object_end(j);
 }
 

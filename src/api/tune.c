@@ -20,8 +20,7 @@ static void put_cost(hn_json *j, const hn_trial_cost *c)
     hn_json_key(j, "cost");
     hn_json_object(j);
     for (int i = 0; i < HN_COUNT(cost); i++) {
-        hn_json_key(j, cost[i].key);
-        hn_json_f64(j, cost[i].value);
+        hn_json_put_f64(j, cost[i].key, cost[i].value);
     }
     hn_json_object_end(j);
 }
@@ -29,24 +28,15 @@ static void put_cost(hn_json *j, const hn_trial_cost *c)
 static void put_trial(hn_json *j, const hn_trial *t)
 {
     hn_json_object(j);
-    hn_json_key(j, "route");
-    hn_json_str(j, t->route);
-    hn_json_key(j, "outcome");
-    hn_json_str(j, hn_outcome_name(t->outcome));
-    hn_json_key(j, "reason");
-    hn_json_str(j, t->reason);
-    hn_json_key(j, "payload");
-    hn_json_str(j, t->payload);
-    hn_json_key(j, "ratio");
-    hn_json_f64(j, t->ratio);
-    hn_json_key(j, "lo");
-    hn_json_f64(j, t->lo);
-    hn_json_key(j, "hi");
-    hn_json_f64(j, t->hi);
-    hn_json_key(j, "err");
-    hn_json_f64(j, t->err);
-    hn_json_key(j, "knobs_read");
-    hn_json_str(j, t->knobs);
+    hn_json_put_str(j, "route", t->route);
+    hn_json_put_str(j, "outcome", hn_outcome_name(t->outcome));
+    hn_json_put_str(j, "reason", t->reason);
+    hn_json_put_str(j, "payload", t->payload);
+    hn_json_put_f64(j, "ratio", t->ratio);
+    hn_json_put_f64(j, "lo", t->lo);
+    hn_json_put_f64(j, "hi", t->hi);
+    hn_json_put_f64(j, "err", t->err);
+    hn_json_put_str(j, "knobs_read", t->knobs);
     hn_json_key(j, "clock_mhz");
     if (t->clock_mhz) hn_json_i64(j, t->clock_mhz);
     else hn_json_null(j);
@@ -57,14 +47,10 @@ static void put_trial(hn_json *j, const hn_trial *t)
 static void put_effect(hn_json *j, const hn_effect *e)
 {
     hn_json_object(j);
-    hn_json_key(j, "setting");
-    hn_json_str(j, e->setting);
-    hn_json_key(j, "gain");
-    hn_json_f64(j, e->gain);
-    hn_json_key(j, "sd");
-    hn_json_f64(j, e->sd);
-    hn_json_key(j, "taken");
-    hn_json_bool(j, e->taken);
+    hn_json_put_str(j, "setting", e->setting);
+    hn_json_put_f64(j, "gain", e->gain);
+    hn_json_put_f64(j, "sd", e->sd);
+    hn_json_put_bool(j, "taken", e->taken);
     hn_json_object_end(j);
 }
 
@@ -73,34 +59,20 @@ static void put_result(const hn_tune_result *r, hn_str *out)
     hn_json j;
     hn_json_init(&j, out, false);
     hn_json_object(&j);
-    hn_json_key(&j, "route");
-    hn_json_str(&j, r->route);
-    hn_json_key(&j, "speedup");
-    hn_json_f64(&j, r->speedup);
-    hn_json_key(&j, "speedup_lo");
-    hn_json_f64(&j, r->lo);
-    hn_json_key(&j, "speedup_hi");
-    hn_json_f64(&j, r->hi);
-    hn_json_key(&j, "confidence");
-    hn_json_f64(&j, r->confidence);
-    hn_json_key(&j, "confirmed");
-    hn_json_bool(&j, r->confirmed);
-    hn_json_key(&j, "stopped");
-    hn_json_bool(&j, r->stopped);
-    hn_json_key(&j, "note");
-    hn_json_str(&j, r->note);
-    hn_json_key(&j, "err");
-    hn_json_f64(&j, r->err);
-    hn_json_key(&j, "bound");
-    hn_json_f64(&j, r->bound);
-    hn_json_key(&j, "trials");
-    hn_json_i64(&j, r->trials.n);
-    hn_json_key(&j, "restored");
-    hn_json_i64(&j, r->n_restored);
-    hn_json_key(&j, "start_s");
-    hn_json_f64(&j, r->start_s);
-    hn_json_key(&j, "elapsed_s");
-    hn_json_f64(&j, r->elapsed_s);
+    hn_json_put_str(&j, "route", r->route);
+    hn_json_put_f64(&j, "speedup", r->speedup);
+    hn_json_put_f64(&j, "speedup_lo", r->lo);
+    hn_json_put_f64(&j, "speedup_hi", r->hi);
+    hn_json_put_f64(&j, "confidence", r->confidence);
+    hn_json_put_bool(&j, "confirmed", r->confirmed);
+    hn_json_put_bool(&j, "stopped", r->stopped);
+    hn_json_put_str(&j, "note", r->note);
+    hn_json_put_f64(&j, "err", r->err);
+    hn_json_put_f64(&j, "bound", r->bound);
+    hn_json_put_i64(&j, "trials", r->trials.n);
+    hn_json_put_i64(&j, "restored", r->n_restored);
+    hn_json_put_f64(&j, "start_s", r->start_s);
+    hn_json_put_f64(&j, "elapsed_s", r->elapsed_s);
     hn_json_key(&j, "effects");
     hn_json_array(&j);
     for (int i = 0; i < r->effects.n; i++) put_effect(&j, &r->effects.at[i]);

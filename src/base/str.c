@@ -361,3 +361,27 @@ void hn_json_null(hn_json *j)
     begin_item(j);
     hn_str_add(j->out, "null");
 }
+
+void hn_json_put_str(hn_json *j, const char *key, const char *s)
+{
+    hn_json_key(j, key);
+    hn_json_str(j, s);
+}
+
+void hn_json_put_i64(hn_json *j, const char *key, int64_t v)
+{
+    hn_json_key(j, key);
+    hn_json_i64(j, v);
+}
+
+void hn_json_put_f64(hn_json *j, const char *key, double v)
+{
+    hn_json_key(j, key);
+    hn_json_f64(j, v);
+}
+
+void hn_json_put_bool(hn_json *j, const char *key, bool v)
+{
+    hn_json_key(j, key);
+    hn_json_bool(j, v);
+}

@@ -54,5 +54,10 @@ void hn_json_i64(hn_json *j, int64_t v);
 void hn_json_f64(hn_json *j, double v);
 void hn_json_bool(hn_json *j, bool v);
 void hn_json_null(hn_json *j);
+/** A key and its value. */
+void hn_json_put_str(hn_json *j, const char *key, const char *s);
+void hn_json_put_i64(hn_json *j, const char *key, int64_t v);
+void hn_json_put_f64(hn_json *j, const char *key, double v);
+void hn_json_put_bool(hn_json *j, const char *key, bool v);
 
 #endif

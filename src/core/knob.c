@@ -236,8 +236,7 @@ static void json_text(hn_json *j, const char *key, const hn_knob_def *k,
 {
     hn_str text = { 0 };
     print(k, v, &text);
-    hn_json_key(j, key);
-    hn_json_str(j, hn_str_get(&text));
+    hn_json_put_str(j, key, hn_str_get(&text));
     hn_str_done(&text);
 }
 
@@ -251,22 +250,15 @@ static void json_knob(hn_json *j, const hn_knob_def *k)
 {
     static const char *const types[] = { "bool", "int", "pow2", "enum" };
     hn_json_object(j);
-    hn_json_key(j, "id");
-    hn_json_i64(j, k->id);
-    hn_json_key(j, "name");
-    hn_json_str(j, k->name);
-    hn_json_key(j, "type");
-    hn_json_str(j, types[k->type]);
+    hn_json_put_i64(j, "id", k->id);
+    hn_json_put_str(j, "name", k->name);
+    hn_json_put_str(j, "type", types[k->type]);
     json_text(j, "default", k, hn_knob_print_value, k->dflt);
     json_text(j, "domain", k, print_domain, 0);
-    hn_json_key(j, "scope");
-    hn_json_str(j, k->per_node ? "node" : "model");
-    hn_json_key(j, "tunable");
-    hn_json_bool(j, k->tunable);
-    hn_json_key(j, "changes_numbers");
-    hn_json_bool(j, k->changes_numbers);
-    hn_json_key(j, "doc");
-    hn_json_str(j, k->doc);
+    hn_json_put_str(j, "scope", k->per_node ? "node" : "model");
+    hn_json_put_bool(j, "tunable", k->tunable);
+    hn_json_put_bool(j, "changes_numbers", k->changes_numbers);
+    hn_json_put_str(j, "doc", k->doc);
     hn_json_object_end(j);
 }
 
@@ -276,8 +268,7 @@ void hn_knob_list_json(hn_str *out)
     hn_json j;
     hn_json_init(&j, out, true);
     hn_json_object(&j);
-    hn_json_key(&j, "registry");
-    hn_json_str(&j, hn_digest_text(hn_knob_registry_digest(), digest));
+    hn_json_put_str(&j, "registry", hn_digest_text(hn_knob_registry_digest(), digest));
     hn_json_key(&j, "knobs");
     hn_json_array(&j);
     for (int i = 0; i < HN_COUNT(defs); i++)
